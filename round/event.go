@@ -1,0 +1,210 @@
+package round
+
+import "time"
+
+// EventKind is what followed from an Input.
+type EventKind uint8
+
+const (
+	ShoeLoaded EventKind = iota + 1
+	ShoeBurned
+	ShoeStarted
+	ShoeCutCard
+	ShoeEnded
+	ShoeReconciled
+	RoundOpened
+	CardDealt
+	CardShown
+	RoundDecided
+	RoundSettled
+	RoundCorrected
+	RoundVoided
+	InsuranceOpened
+	InsuranceClosed
+	InsuranceVoided
+	InsuranceSettled
+	TablePaused
+	TableResumed
+	AlertRaised
+	AlertReturned
+	AlertAcked
+	AlertCleared
+	AnswerAccepted
+	AnswerRefused
+	ReaderNoted
+	DeviceLost
+	DeviceRestored
+	FreeHandOpened
+	FreeHandClosed
+)
+
+// Event is one consequence of an Input. A face is in it only when the table
+// has shown it. Which fields count depends on Kind; the text form, text.go,
+// says which.
+type Event struct {
+	Seq  uint64 // number among the public events, from 1; 0 for the full view only
+	At   time.Time
+	Kind EventKind
+
+	Shoe  uint32 // the shoe in hand
+	Round uint16 // the round in hand; 0 between rounds
+	Rev   uint8
+
+	To      To
+	Outside Outside
+	Hand    Side // card.dealt, card.shown: 0 when the box is not known yet
+	Pos     uint8
+	Card    Card
+	Held    bool // card.dealt: kept aside until an answer says where it goes
+
+	Outcome        Outcome
+	Player, Banker Hand
+	Tags           Tags
+	Was            Outcome // round.corrected
+
+	Decks       uint8  // shoe.loaded
+	Cards       uint16 // shoe.*: cards in the shoe, burned, or out of it, as the kind says
+	Shown, Lost uint16 // shoe.reconciled
+	Last        bool   // shoe.cut_card: the round in hand or the next is the last
+
+	Alert          uint32
+	Code           Code
+	Priority       uint8
+	Expected, Seen Fact
+
+	By      string // who answered, or what cleared
+	Do      Do
+	Refusal Refusal
+	Note    Note
+	Fault   uint8 // reader.noted: the reader's own error number
+	Where   Where // answer.accepted
+	Device  string
+}
+
+// Hand is a side's cards as the table has shown them.
+type Hand struct {
+	Cards [3]Card
+	N     uint8
+}
+
+// Total of the hand and whether every card of it is shown.
+func (h Hand) Total() (total int, known bool) {
+	known = h.N > 0
+	for _, c := range h.Cards[:h.N] {
+		known = known && c.Known()
+	}
+	return Total(h.Cards[:h.N]...), known
+}
+
+// Tags of a round.
+type Tags uint8
+
+const (
+	TagNatural Tags = 1 << iota
+	TagPlayerPair
+	TagBankerPair
+	TagPerfectPair
+	TagFreeHand
+	TagCorrected
+)
+
+// Note says why a reader.noted was made.
+type Note uint8
+
+const (
+	NoteReaderStart Note = iota + 1
+	NoteReaderStandby
+	NoteReaderGap
+	NoteReaderFault
+	NoteReaderFaultOver
+	NoteVerdictWithoutRound
+	NoteVerdictAgain
+	NoteVerdictIgnored
+	NoteAgainUnexpected
+	NoteShowUnmatched
+	NoteReaderAgrees
+	NoteReaderLocked
+	NoteReaderUnlocked
+	NoteReread
+	NoteOutOfPlay
+)
+
+// Refusal says why an answer had no effect.
+type Refusal uint8
+
+const (
+	RefusedNoAlert Refusal = iota + 1
+	RefusedNotForAlert
+	RefusedBlocked
+	RefusedNothingToConfirm
+	RefusedCards
+	RefusedDraw
+	RefusedExposed
+	RefusedNoCard
+	RefusedNoRound
+	RefusedRoundOpen
+	RefusedWhere
+)
+
+// Fact is what an alert expected or saw, as a code with its numbers; text.go
+// makes the sentence. A card in it has been shown.
+type Fact struct {
+	Kind FactKind
+	Box  Box
+	Card Card
+	Was  Card
+	N, M uint16
+	Name string
+}
+
+// FactKind says which sentence a Fact is.
+type FactKind uint8
+
+const (
+	FactNothing FactKind = iota
+	FactNoCardDue
+	FactCardDue
+	FactCard
+	FactCardAt
+	FactOverdraw
+	FactEnd
+	FactVerdict
+	FactNextRound
+	FactTablePaused
+	FactReadable
+	FactUnread
+	FactContiguous
+	FactGap
+	FactReaderStarted
+	FactReconnected
+	FactHeldOverflow
+	FactOutcome
+	FactPairs
+	FactFace
+	FactNoSuchCard
+	FactRoundEnd
+	FactQuit
+	FactCopies
+	FactCardsInShoe
+	FactCutCardFirst
+	FactNewShoe
+	FactFirstCard
+	FactBurnCard
+	FactNoShoe
+	FactBurn
+	FactContinuous
+	FactRestart
+	FactLinkUp
+	FactLinkDown
+	FactDealing
+	FactCall
+	FactDrain
+	FactReverse
+	FactAgreeing
+	FactNoVerdict
+	FactOneMore
+	FactBetsClosed
+	FactLocked
+	FactSetting
+	FactSixCards
+)

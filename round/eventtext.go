@@ -1,0 +1,320 @@
+package round
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+var (
+	eventText = []string{"", "shoe.loaded", "shoe.burned", "shoe.started", "shoe.cut_card", "shoe.ended", "shoe.reconciled",
+		"round.opened", "card.dealt", "card.shown", "round.decided", "round.settled", "round.corrected", "round.voided",
+		"insurance.opened", "insurance.closed", "insurance.voided", "insurance.settled", "table.paused", "table.resumed",
+		"alert.raised", "alert.returned", "alert.acked", "alert.cleared", "answer.accepted", "answer.refused", "reader.noted",
+		"device.lost", "device.restored", "free_hand.opened", "free_hand.closed"}
+	tagText  = []string{"natural", "player_pair", "banker_pair", "perfect_pair", "free_hand", "corrected"}
+	noteText = [...]string{
+		NoteReaderStart:         "reader started",
+		NoteReaderStandby:       "reader stands by",
+		NoteReaderGap:           "telegrams missing, no open round rests on them alone",
+		NoteReaderFault:         "reader fault",
+		NoteReaderFaultOver:     "reader fault over",
+		NoteVerdictWithoutRound: "verdict without a round",
+		NoteVerdictAgain:        "verdict repeated",
+		NoteVerdictIgnored:      "verdict ignored: the round was confirmed or corrected by hand",
+		NoteAgainUnexpected:     "card dealt again, but none is held for it",
+		NoteShowUnmatched:       "face named for a card that is not on the table",
+		NoteReaderAgrees:        "verdict agrees",
+		NoteReaderLocked:        "reader locked",
+		NoteReaderUnlocked:      "reader unlocked",
+		NoteReread:              "re-read proposed for the unread card",
+	}
+	refusalText = [...]string{
+		RefusedNoAlert:          "no standing alert allows this answer",
+		RefusedNotForAlert:      "the alert does not allow this answer",
+		RefusedBlocked:          "another alert that holds the table needs its own answer first",
+		RefusedNothingToConfirm: "nothing to confirm yet: read the card again, or correct",
+		RefusedCards:            "cards must be named by box with their faces",
+		RefusedDraw:             "by the draw table these cards do not make this round",
+		RefusedExposed:          "an exposed card cannot open the next round",
+		RefusedNoCard:           "no card is held",
+		RefusedNoRound:          "no such round in hand",
+		RefusedRoundOpen:        "a round is open: void it first",
+		RefusedWhere:            "this card cannot go there",
+	}
+	affectsText = []string{"none", "insurance", "all"}
+)
+
+func (k EventKind) String() string { return eventText[k] }
+
+// Texts lists the tags that are set; never nil.
+func (t Tags) Texts() []string {
+	texts := []string{}
+	for i, text := range tagText {
+		if t&(1<<i) != 0 {
+			texts = append(texts, text)
+		}
+	}
+	return texts
+}
+
+// HandText is a hand in JSON: cards in box order, total null until every card
+// of it is shown.
+type HandText struct {
+	Cards []string `json:"cards"`
+	Total *int     `json:"total"`
+}
+
+// Text of the hand.
+func (h Hand) Text() HandText {
+	text := HandText{Cards: []string{}}
+	for _, c := range h.Cards[:h.N] {
+		text.Cards = append(text.Cards, c.String())
+	}
+	if total, known := h.Total(); known {
+		text.Total = &total
+	}
+	return text
+}
+
+// EventText is an event in JSON, as game.md section 7 lists it; a field that
+// does not apply is absent. It carries neither number nor time: those belong
+// to the envelope that it travels in.
+type EventText struct {
+	Ev    string  `json:"ev"`
+	Shoe  *uint32 `json:"shoe,omitempty"`
+	Round *uint16 `json:"round,omitempty"`
+	Rev   *uint8  `json:"rev,omitempty"`
+
+	To      string `json:"to,omitempty"`
+	Outside string `json:"outside,omitempty"`
+	Hand    string `json:"hand,omitempty"`
+	Pos     uint8  `json:"pos,omitempty"`
+	Card    string `json:"card,omitempty"`
+	Held    bool   `json:"held,omitempty"`
+
+	Outcome string    `json:"outcome,omitempty"`
+	Player  *HandText `json:"player,omitempty"`
+	Banker  *HandText `json:"banker,omitempty"`
+	Tags    []string  `json:"tags,omitzero"`
+	Was     string    `json:"was,omitempty"`
+
+	Decks    *uint8  `json:"decks,omitempty"`
+	Cards    *uint16 `json:"cards,omitempty"`
+	CardsOut *uint16 `json:"cards_out,omitempty"`
+	Shown    *uint16 `json:"shown,omitempty"`
+	Left     *uint16 `json:"left,omitempty"`
+	Last     *bool   `json:"last,omitempty"`
+
+	Alert    string   `json:"alert,omitempty"`
+	Code     string   `json:"code,omitempty"`
+	Priority string   `json:"priority,omitempty"`
+	Rule     string   `json:"rule,omitempty"`
+	Expected string   `json:"expected,omitempty"`
+	Seen     string   `json:"seen,omitempty"`
+	Affects  string   `json:"affects,omitempty"`
+	Answers  []string `json:"answers,omitzero"`
+
+	By     string `json:"by,omitempty"`
+	Do     string `json:"do,omitempty"`
+	Where  string `json:"where,omitempty"`
+	Why    string `json:"why,omitempty"`
+	What   string `json:"what,omitempty"`
+	Fault  uint8  `json:"fault,omitempty"`
+	Device string `json:"device,omitempty"`
+}
+
+// Text renders the event.
+func (e *Event) Text() EventText {
+	t := EventText{
+		Ev: e.Kind.String(), To: e.To.String(), Outside: e.Outside.String(),
+		By: e.By, Do: e.Do.String(), Where: e.Where.String(), Held: e.Held,
+		Code: e.Code.String(), Device: e.Device, Fault: e.Fault,
+	}
+	if e.Shoe != 0 {
+		t.Shoe = &e.Shoe
+	}
+	if e.Round != 0 {
+		t.Round = &e.Round
+	}
+	if e.Alert != 0 {
+		t.Alert = AlertText(e.Alert)
+	}
+	if e.Card != 0 {
+		t.Card = e.Card.String()
+	}
+	switch e.Kind {
+	case CardDealt, CardShown:
+		if t.Hand, t.Pos = e.Hand.String(), e.Pos; e.Hand == 0 && e.To == 0 {
+			t.Hand = "unknown"
+		}
+	case RoundDecided, RoundCorrected:
+		t.decision(e)
+	case RoundVoided:
+		t.Why, t.Code = t.Code, ""
+	case ShoeLoaded:
+		t.Decks, t.Cards = &e.Decks, &e.Cards
+	case ShoeBurned:
+		t.Cards = &e.Cards
+	case ShoeStarted, ShoeEnded:
+		t.CardsOut = &e.Cards
+	case ShoeCutCard:
+		t.CardsOut, t.Last = &e.Cards, &e.Last
+	case ShoeReconciled:
+		t.CardsOut, t.Shown, t.Left = &e.Cards, &e.Shown, &e.Lost
+	case AlertRaised:
+		t.alert(e)
+	case AnswerRefused:
+		t.Why = refusalText[e.Refusal]
+	case ReaderNoted:
+		t.What = noteText[e.Note]
+	}
+	return t
+}
+
+func (t *EventText) decision(e *Event) {
+	p, b := e.Player.Text(), e.Banker.Text()
+	t.Rev, t.Outcome, t.Player, t.Banker, t.Tags = &e.Rev, e.Outcome.String(), &p, &b, e.Tags.Texts()
+	t.Was = e.Was.String()
+}
+
+func (t *EventText) alert(e *Event) {
+	rule := &alertRules[e.Code]
+	t.Priority = fmt.Sprintf("P%d", e.Priority)
+	t.Rule = "game.md 5"
+	if rule.seed != "" {
+		t.Rule += ", seed " + rule.seed
+	}
+	t.Expected, t.Seen = e.Expected.String(), e.Seen.String()
+	t.Affects = affectsText[rule.affects]
+	t.Answers = []string{}
+	for _, do := range rule.answers {
+		t.Answers = append(t.Answers, do.String())
+	}
+}
+
+// EventTime is how an event's time is written: UTC, milliseconds.
+const EventTime = "2006-01-02T15:04:05.000Z"
+
+// AppendText appends the event as one line of game.md section 7, without the
+// line's end. An event of the full view only has no seq.
+func (e *Event) AppendText(b []byte) ([]byte, error) {
+	line, err := json.Marshal(struct {
+		Seq uint64 `json:"seq,omitempty"`
+		At  string `json:"at"`
+		EventText
+	}{e.Seq, e.At.UTC().Format(EventTime), e.Text()})
+	return append(b, line...), err
+}
+
+// String is the fact as a sentence; "" for none.
+func (f Fact) String() string {
+	switch f.Kind {
+	case FactNoCardDue:
+		return "no card due"
+	case FactCardDue:
+		return "a card due in " + f.Box.String()
+	case FactCard:
+		return "a card"
+	case FactCardAt:
+		return "the reader deals it to " + f.Box.String()
+	case FactOverdraw:
+		return "the reader reports a card drawn over"
+	case FactEnd:
+		return "the dealer ended the round"
+	case FactVerdict:
+		return "the reader's verdict " + outcomeText[f.N] + pairsText(f.M)
+	case FactNextRound:
+		return "the next round begins"
+	case FactTablePaused:
+		return "no card while the table is paused"
+	case FactReadable:
+		return "every card read"
+	case FactUnread:
+		return strings.TrimSuffix("a card left the shoe unread: "+f.Name, ": ")
+	case FactContiguous:
+		return "every telegram of the reader"
+	case FactGap:
+		return "telegrams missing"
+	case FactReaderStarted:
+		return "the reader started in mid-round"
+	case FactReconnected:
+		return "the reader came back in mid-round"
+	case FactHeldOverflow:
+		return fmt.Sprintf("more than %d cards while paused", f.N)
+	case FactOutcome:
+		return outcomeText[f.N] + pairsText(f.M)
+	case FactFace:
+		return fmt.Sprintf("%v in %v", f.Card, f.Box)
+	case FactNoSuchCard:
+		return "the reader named another face for " + f.Box.String()
+	}
+	return f.tableString()
+}
+
+func (f Fact) tableString() string {
+	switch f.Kind {
+	case FactRoundEnd:
+		return "the round dealt to its end"
+	case FactQuit:
+		return "the round was ended by force at the reader"
+	case FactCopies:
+		return fmt.Sprintf("%d of each card", f.N)
+	case FactCardsInShoe:
+		return fmt.Sprintf("%d cards in the shoe", f.N)
+	case FactOneMore:
+		return "one more"
+	case FactCutCardFirst:
+		return "the cut card before a new shoe"
+	case FactNewShoe:
+		return "a new shoe"
+	case FactFirstCard:
+		return "a shoe's first card"
+	case FactBurnCard:
+		return "a burned card"
+	case FactNoShoe:
+		return "a card, but no shoe"
+	case FactBurn:
+		return fmt.Sprintf("%d cards burned", f.N)
+	case FactContinuous:
+		return "the round watched without a break"
+	case FactRestart:
+		return "the controller restarted in mid-round"
+	case FactLinkUp:
+		return "the reader connected"
+	case FactLinkDown:
+		return "no connection to " + f.Name
+	case FactDealing:
+		return "the round going on"
+	case FactCall:
+		return "the dealer calls"
+	case FactDrain:
+		return "cards after the end of the shoe"
+	case FactReverse:
+		return "a card pushed back into the shoe"
+	case FactAgreeing:
+		return "the reader's verdict"
+	case FactNoVerdict:
+		return "none yet"
+	case FactLocked:
+		return "the reader is locked"
+	case FactSetting:
+		return "the reader's settings were changed"
+	case FactSixCards:
+		return "at least 6 cards for a round"
+	case FactBetsClosed:
+		return "bets closed before the first card"
+	}
+	return ""
+}
+
+func pairsText(m uint16) string {
+	text := ""
+	if Tags(m)&TagPlayerPair != 0 {
+		text += " with Player pair"
+	}
+	if Tags(m)&TagBankerPair != 0 {
+		text += " with Banker pair"
+	}
+	return text
+}

@@ -1,0 +1,201 @@
+package round
+
+// reader takes what the reader says of itself.
+func (t *step) reader(says ReaderSays) {
+	switch says {
+	case ReaderStart:
+		switch {
+		case t.Round.Open:
+			t.gap(FactReaderStarted)
+		case t.Shoe.CutOut:
+			t.load(0)
+		default:
+			t.note(NoteReaderStart)
+		}
+	case ReaderStandby:
+		t.audit(Event{Kind: ReaderNoted, Note: NoteReaderStandby})
+	case ReaderGap:
+		t.gap(FactGap)
+	}
+}
+
+// gap: telegrams may be lost, so the round is unproven until somebody who
+// saw the table confirms it (reader.gap).
+func (t *step) gap(seen FactKind) {
+	switch {
+	case t.standing(PowerMidRound) != nil:
+		t.note(NoteReaderGap) // taken in by the greater question
+	case t.Rules.On[ReaderGapped] != SetVoid:
+		t.raise(ReaderGapped, Fact{Kind: FactContiguous}, Fact{Kind: seen})
+	case t.Round.Open:
+		t.tell(ReaderGapped, Fact{Kind: FactContiguous}, Fact{Kind: seen})
+		t.voidRound(ReaderGapped)
+	default:
+		t.note(NoteReaderGap)
+	}
+}
+
+// unread: a card left the shoe and its face is not known. The next card that
+// is read is proposed as the same one (reader.unread).
+func (t *step) unread(why string) {
+	t.count(&Drawn{Card: Masked})
+	expected := Fact{Kind: FactReadable}
+	if t.Round.Open && t.Round.Due != 0 {
+		expected = Fact{Kind: FactCardDue, Box: t.Round.Due}
+	}
+	t.raise(ReaderUnread, expected, Fact{Kind: FactUnread, Name: why})
+}
+
+// reread keeps the proposal with the question. It is the card that was
+// already counted, now with its face.
+func (t *step) reread(a *Alert, d Drawn) {
+	d.Counts = true
+	a.HasCard, a.Card = true, d
+	seen := Masked
+	if t.Rules.Reveal == RevealOnDraw {
+		seen = d.Card
+	}
+	t.emit(Event{Kind: ReaderNoted, Note: NoteReread, Card: seen})
+	t.countFace(d.Card)
+}
+
+// Reader error numbers (angel.md).
+const (
+	faultUnread    = 1
+	faultOverdraw  = 2
+	faultReverse   = 4 // at the exit
+	faultReverseIn = 5 // midway
+	faultCode      = 6 // not a card's code
+)
+
+// fault is a reader error raised or cancelled.
+func (t *step) fault(code uint8, on bool) {
+	switch {
+	case code == faultOverdraw && on:
+		a := t.standing(DealExtraCard)
+		if a == nil {
+			a = t.raise(DealExtraCard, Fact{Kind: FactNoCardDue}, Fact{Kind: FactOverdraw})
+		}
+		a.ByReader = true
+	case code == faultOverdraw:
+		t.settleOverdraw()
+	case on && code == faultUnread:
+		t.unread("cannot read")
+	case on && code == faultCode:
+		t.unread("code is not a card")
+	case on && (code == faultReverse || code == faultReverseIn):
+		t.raise(DealPushedBack, Fact{Kind: FactDealing}, Fact{Kind: FactReverse, N: uint16(code)})
+	case on:
+		t.emit(Event{Kind: ReaderNoted, Note: NoteReaderFault, Fault: code})
+	default:
+		t.emit(Event{Kind: ReaderNoted, Note: NoteReaderFaultOver, Fault: code})
+	}
+}
+
+// settleOverdraw: the error was cancelled at the reader, which is the answer
+// given at the table. A card that it named was seen and is out of play; one
+// that it did not name opens the next round (game.md section 5).
+func (t *step) settleOverdraw() {
+	a := t.standing(DealExtraCard)
+	if a == nil || !a.ByReader {
+		t.emit(Event{Kind: ReaderNoted, Note: NoteReaderFaultOver, Fault: faultOverdraw})
+		return
+	}
+	d, has := a.Card, a.HasCard
+	t.clear(a.No, byReader)
+	if has && !d.Named {
+		t.disposeOf(d, WhereNextRound)
+	}
+}
+
+func (t *step) lock(on bool) {
+	if on {
+		t.raise(ReaderLocked, Fact{Kind: FactDealing}, Fact{Kind: FactLocked})
+		return
+	}
+	t.note(NoteReaderUnlocked)
+	if a := t.standing(ReaderLocked); a != nil {
+		t.clear(a.No, byReader)
+	}
+}
+
+// link is the reader's line going or coming back (reader.lost). With a round
+// open, coming back leaves the round to be confirmed: what was dealt in
+// between was not seen.
+func (t *step) link(device string, up bool) {
+	if up != t.ReaderDown {
+		return
+	}
+	t.ReaderDown = !up
+	if !up {
+		t.emit(Event{Kind: DeviceLost, Device: device})
+		if t.standing(PowerMidRound) == nil {
+			t.raise(ReaderLost, Fact{Kind: FactLinkUp}, Fact{Kind: FactLinkDown, Name: device})
+		}
+		return
+	}
+	t.emit(Event{Kind: DeviceRestored, Device: device})
+	if t.Round.Open {
+		t.gap(FactReconnected)
+	}
+	if a := t.standing(ReaderLost); a != nil {
+		t.clear(a.No, byDevice)
+	}
+}
+
+// restart is this process starting again. A round that was open is unproven,
+// whatever the cause; the one question takes in a gap and a lost reader.
+func (t *step) restart() {
+	if !t.Round.Open {
+		return
+	}
+	t.Round.ReaderIgnored = true
+	t.raise(PowerMidRound, Fact{Kind: FactContinuous}, Fact{Kind: FactRestart})
+	t.clearAll(PowerMidRound.String(), ReaderGapped, ReaderLost)
+}
+
+// verdict is the outcome as the reader sees it. It decides nothing: it is
+// compared with the rules' own (reader.disagrees), or says too early that the
+// round is over (deal.missing_card). A forced quit is never an outcome.
+func (t *step) verdict(v Verdict) {
+	r := &t.Round
+	switch {
+	case v.Quit && r.Open:
+		t.raise(ReaderQuit, Fact{Kind: FactRoundEnd}, Fact{Kind: FactQuit})
+		t.voidRound(ReaderQuit)
+	case v.Quit || !r.Open && !r.Decided:
+		t.note(NoteVerdictWithoutRound)
+	case r.ReaderIgnored:
+		t.note(NoteVerdictIgnored)
+	case r.HasVerdict && r.Verdict == v:
+		t.note(NoteVerdictAgain)
+	default:
+		r.Verdict, r.HasVerdict = v, true
+		if !r.Decided {
+			return // advance compares it, once the faces are shown
+		}
+		if agrees(v, r.Outcome, r.Tags) {
+			t.audit(Event{Kind: ReaderNoted, Note: NoteReaderAgrees})
+			return
+		}
+		t.disagrees(r.Outcome, r.Tags)
+	}
+}
+
+func agrees(v Verdict, o Outcome, tags Tags) bool {
+	return v.Outcome == o && v.PlayerPair == (tags&TagPlayerPair != 0) && v.BankerPair == (tags&TagBankerPair != 0)
+}
+
+func (t *step) disagrees(o Outcome, tags Tags) {
+	v := t.Round.Verdict
+	theirs := Tags(0)
+	if v.PlayerPair {
+		theirs |= TagPlayerPair
+	}
+	if v.BankerPair {
+		theirs |= TagBankerPair
+	}
+	t.raise(ReaderDisagrees,
+		Fact{Kind: FactOutcome, N: uint16(o), M: uint16(tags & (TagPlayerPair | TagBankerPair))},
+		Fact{Kind: FactVerdict, N: uint16(v.Outcome), M: uint16(theirs)})
+}

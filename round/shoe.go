@@ -1,0 +1,262 @@
+package round
+
+// count notes that a card left the shoe: every card is counted once, whatever
+// becomes of it. It reports a card that cannot be of this shoe: one more copy
+// than decks, or one more than the shoe holds (shoe.too_many).
+func (t *step) count(d *Drawn) (wrong bool) {
+	if d.Counts {
+		return false
+	}
+	d.Counts = true
+	t.Shoe.Out++
+	if t.Shoe.Left() < 0 {
+		t.raise(ShoeTooMany, Fact{Kind: FactCardsInShoe, N: uint16(t.Shoe.Cards())}, Fact{Kind: FactOneMore})
+		return true
+	}
+	return t.countFace(d.Card)
+}
+
+// countFace notes a face that the reader knows; as count.
+func (t *step) countFace(c Card) (wrong bool) {
+	if !c.Known() {
+		return false
+	}
+	t.Shoe.Known[c.Index()]++
+	if t.Shoe.Known[c.Index()] <= t.Shoe.Decks {
+		return false
+	}
+	t.raise(ShoeTooMany, Fact{Kind: FactCopies, N: uint16(t.Shoe.Decks)}, Fact{Kind: FactOneMore})
+	return true
+}
+
+// countShown notes a face that the table has shown.
+func (t *step) countShown(c Card) {
+	if c.Known() {
+		t.Shoe.Shown[c.Index()]++
+	}
+}
+
+// shoeLoaded is a new shoe said by hand: an input, or the shoe button.
+func (t *step) shoeLoaded(decks uint8) {
+	if t.changeProven() || t.Rules.On[ShoeChangeUnproven] == SetAccept {
+		t.load(decks)
+		return
+	}
+	t.raise(ShoeChangeUnproven, Fact{Kind: FactCutCardFirst}, Fact{Kind: FactNewShoe}).Decks = decks
+}
+
+// changeProven: the cut card came out and no round is open, or no shoe was
+// ever seen (game.md section 1: the first shoe needs no cut card before it).
+func (t *step) changeProven() bool {
+	return t.Shoe.No == 0 || t.Shoe.CutOut && !t.Round.Open
+}
+
+// load puts a new shoe in play; a round still open is void.
+func (t *step) load(decks uint8) {
+	if t.Round.Open {
+		t.voidRound(ShoeChangeUnproven)
+	}
+	if decks == 0 {
+		decks = t.Rules.Decks
+	}
+	for i := range t.Shoe.Burned[:t.Shoe.NBurned] {
+		t.auditBurned(t.Shoe.Burned[i])
+	}
+	t.Shoe = Shoe{No: t.Shoe.No + 1, Decks: decks}
+	t.Round, t.Tally, t.Last = Round{}, Tally{}, Summary{}
+	t.Next, t.NextFree = Queue{}, false
+	t.emit(Event{Kind: ShoeLoaded, Decks: decks, Cards: uint16(t.Shoe.Cards())})
+	switch t.Rules.Burn {
+	case BurnFirstCard:
+		t.Shoe.Phase = ShoeFirst
+	case BurnUnchecked:
+		t.Shoe.Phase = ShoeBurning
+	case BurnFixed:
+		t.Shoe.BurnDue, t.Shoe.Phase = t.Rules.BurnCards, ShoeBurning
+		t.burnMaybeDone()
+	default:
+		t.start()
+	}
+	t.clearAll(DoNewShoe.String(), ShoeBurn, ShoeShort, ShoeDrained)
+}
+
+// auditBurned tells the full view a burned card's face once its shoe is over.
+func (t *step) auditBurned(c Card) {
+	if c.Known() {
+		t.audit(Event{Kind: CardShown, To: ToBurn, Card: c})
+	}
+}
+
+// start puts the shoe in play, its burn done.
+func (t *step) start() {
+	s := &t.Shoe
+	if s.NBurned > 0 || s.First != 0 {
+		t.emit(Event{Kind: ShoeBurned, Cards: uint16(s.NBurned), Card: s.First})
+	}
+	s.Phase = ShoeInPlay
+	t.emit(Event{Kind: ShoeStarted, Cards: s.Out})
+}
+
+// newShoeCard handles a card that can only belong to a new shoe. It reports
+// whether it did; if not the card is dealt in the shoe in hand.
+func (t *step) newShoeCard(d Drawn) bool {
+	s := &t.Shoe
+	opening := d.To == ToFirst || d.To == ToBurn
+	switch {
+	case s.Phase == NoShoe && d.To == ToFirst, opening && t.changeProven() && (s.Phase == ShoeOver || s.Rounds > 0):
+	case s.Phase == NoShoe, opening && (s.Phase == ShoeOver || s.Rounds > 0):
+		if t.Rules.On[ShoeChangeUnproven] != SetAccept {
+			t.unproven(d)
+			return true
+		}
+	default:
+		return false
+	}
+	t.loadWith(d)
+	return true
+}
+
+// unproven asks whether a card without a shoe, or opening one that nothing
+// announced, is right. The card is kept with the question.
+func (t *step) unproven(d Drawn) {
+	seen := Fact{Kind: FactNoShoe}
+	switch {
+	case d.To == ToFirst:
+		seen.Kind = FactFirstCard
+	case d.To == ToBurn:
+		seen.Kind = FactBurnCard
+	}
+	a := t.raise(ShoeChangeUnproven, Fact{Kind: FactCutCardFirst}, seen)
+	if a.HasCard {
+		t.hold(d)
+		return
+	}
+	a.HasCard, a.Card = true, d
+}
+
+// loadWith loads a shoe whose first sign is a card. A card that the reader
+// already deals to a hand says that the burn is behind it, unseen.
+func (t *step) loadWith(d Drawn) {
+	t.load(0)
+	if d.To.Side() != 0 && t.Shoe.Phase != ShoeInPlay {
+		t.start()
+	}
+	t.arrive(d)
+}
+
+// opening takes a card of a shoe that is not in play yet: its first card, a
+// burned one, or one that shows that the burn went wrong.
+func (t *step) opening(d Drawn) {
+	s := &t.Shoe
+	unchecked := t.Rules.Burn == BurnUnchecked
+	switch {
+	case s.Phase == ShoeFirst && (d.To == ToFirst || d.To == 0), unchecked && d.To == ToFirst && s.First == 0:
+		t.firstCard(d)
+	case s.Phase == ShoeBurning && (d.To == ToBurn || d.To == 0 && !unchecked):
+		t.burn(d)
+	case unchecked && d.To != ToFirst:
+		t.start()
+		t.arrive(d)
+	default:
+		t.burnWrong(d)
+	}
+}
+
+// firstCard is shown; its value says how many are burned: ace 1 … 9, ten and
+// faces 10 (game.md section 1; seed 001).
+func (t *step) firstCard(d Drawn) {
+	s := &t.Shoe
+	s.First, s.Phase = d.Card, ShoeBurning
+	t.countShown(d.Card)
+	t.emit(Event{Kind: CardShown, To: ToFirst, Card: d.Card})
+	if d.Card.Known() && t.Rules.Burn == BurnFirstCard {
+		if s.BurnDue = uint8(d.Card.Value()); s.BurnDue == 0 {
+			s.BurnDue = 10
+		}
+	}
+}
+
+// burn takes a card face down out of play.
+func (t *step) burn(d Drawn) {
+	t.putBurned(d)
+	t.burnMaybeDone()
+}
+
+func (t *step) putBurned(d Drawn) {
+	s := &t.Shoe
+	if int(s.NBurned) < len(s.Burned) {
+		s.Burned[s.NBurned] = d.Card
+		s.NBurned++
+	}
+	t.emit(Event{Kind: CardDealt, To: ToBurn, Card: Masked})
+}
+
+// burnMaybeDone puts the shoe in play once all due cards are burned.
+func (t *step) burnMaybeDone() {
+	s := &t.Shoe
+	checked := t.Rules.Burn == BurnFixed || s.First.Known()
+	if t.Rules.Burn != BurnUnchecked && checked && s.NBurned == s.BurnDue {
+		t.start()
+	}
+}
+
+// burnWrong: cards burned differ from the first card's value. The card that
+// showed it waits with the question, unless it is one more burned card.
+func (t *step) burnWrong(d Drawn) {
+	expected := Fact{Kind: FactBurn, N: uint16(t.Shoe.BurnDue)}
+	if t.Shoe.Phase == ShoeFirst {
+		expected = Fact{Kind: FactFirstCard}
+	}
+	if d.To == ToBurn {
+		t.putBurned(d)
+	}
+	a := t.raise(ShoeBurn, expected, Fact{Kind: FactBurn, N: uint16(t.Shoe.NBurned)})
+	if d.To != ToBurn {
+		if a.HasCard {
+			t.hold(d)
+			return
+		}
+		a.HasCard, a.Card = true, d
+	}
+}
+
+// cutCard announces the end of the shoe: the round in which it appears is the
+// last, and when it comes between rounds the next one is (seed 001).
+func (t *step) cutCard() {
+	s := &t.Shoe
+	if s.CutOut || s.Phase == NoShoe {
+		t.emit(Event{Kind: ShoeCutCard, Last: s.CutOut})
+		return
+	}
+	s.CutOut = true
+	s.LastNo = s.Rounds + uint16(t.Rules.RoundsAfterCut)
+	if !t.Round.Open {
+		s.LastNo++
+	}
+	last := !t.Round.Open && s.LastNo == s.Rounds+1 || t.Round.Open && s.LastNo == s.Rounds
+	t.emit(Event{Kind: ShoeCutCard, Cards: s.Out, Last: last})
+}
+
+// lastRound reports whether the shoe ends with the round in hand.
+func (s *Shoe) lastRound() bool { return s.CutOut && s.Rounds >= s.LastNo }
+
+// endShoe: what still comes out is drained; only a new shoe goes on.
+func (t *step) endShoe() {
+	t.Shoe.Phase = ShoeOver
+	t.emit(Event{Kind: ShoeEnded, Cards: t.Shoe.Out})
+	shown := 0
+	for _, n := range t.Shoe.Shown {
+		shown += int(n)
+	}
+	t.emit(Event{Kind: ShoeReconciled, Cards: t.Shoe.Out, Shown: uint16(shown), Lost: uint16(max(t.Shoe.Left(), 0))})
+}
+
+// drain counts a card after the end of the shoe: one alert in all.
+func (t *step) drain(d Drawn) {
+	t.Shoe.Drained++
+	t.emit(Event{Kind: CardDealt, Held: true, Card: Masked})
+	if !t.Shoe.OverTold {
+		t.Shoe.OverTold = true
+		t.raise(ShoeDrained, Fact{Kind: FactNewShoe}, Fact{Kind: FactDrain})
+	}
+}

@@ -1,0 +1,183 @@
+package round
+
+// State is everything the table's controller knows, as one comparable value:
+// copy it to keep it, compare with ==. Only Step makes a new one.
+type State struct {
+	Rules Rules
+	Seq   uint64 // number of the last public event
+
+	Shoe  Shoe
+	Round Round // in hand, or the last one until the next opens
+
+	Alerts     [MaxAlerts]Alert // standing, oldest first
+	AlertNo    uint32           // number of the last alert raised
+	AlertsLost uint32           // did not fit among the standing ones
+	PausedBy   Code             // first code that paused the table; 0 when it is not paused
+
+	Waiting Queue // drawn while paused, in draw order
+	Next    Queue // to be dealt first when the next round opens
+
+	NextFree   bool // the next round is a free hand
+	ReaderDown bool // the reader's link is down
+
+	Bets    BetsState
+	Started bool    // the start button was pressed since the last round
+	Placed  uint8   // boxes with a card in them, a bit each
+	Cleared bool    // all boxes were empty since the last round
+	Tally   Tally   // of this shoe
+	Last    Summary // the last decided round
+}
+
+// New is a table that has never seen a shoe.
+func New(rules Rules) State { return State{Rules: rules, Cleared: true} }
+
+// BetsState is where the bets of the next or present round stand.
+type BetsState uint8
+
+const (
+	BetsUnknown BetsState = iota
+	BetsOpen
+	BetsClosed
+)
+
+// Phase of a shoe.
+type Phase uint8
+
+const (
+	NoShoe      Phase = iota
+	ShoeFirst         // its first card is awaited
+	ShoeBurning       // cards are being burned
+	ShoeInPlay
+	ShoeOver // its last round is over: what still comes is drained
+)
+
+// maxBurn bounds the cards burned from one shoe: the largest first card's
+// value with the first card itself, and room for a house's own number.
+const maxBurn = 20
+
+// Shoe is the shoe in hand and where each of its cards went.
+type Shoe struct {
+	No       uint32 // counted from 1, never reset
+	Phase    Phase
+	Decks    uint8
+	Out      uint16       // cards that left the shoe
+	Known    [Faces]uint8 // of those, faces that the reader knows
+	Shown    [Faces]uint8 // of those, faces that the table has shown
+	First    Card         // the first card, when there was one
+	BurnDue  uint8        // cards to burn; meaningless while unchecked
+	Burned   [maxBurn]Card
+	NBurned  uint8
+	Rounds   uint16 // numbers used
+	CutOut   bool   // the cut card has come out
+	LastNo   uint16 // number of the last round, once the cut card is out
+	Drained  uint16
+	OverTold bool // the drained cards were reported
+}
+
+// Cards in the whole shoe.
+func (s *Shoe) Cards() int { return int(s.Decks) * Faces }
+
+// Left is how many cards are still in the shoe.
+func (s *Shoe) Left() int { return s.Cards() - int(s.Out) }
+
+// Drawn is a card that left the shoe during play.
+type Drawn struct {
+	Card   Card // face as the reader knows it, or Masked
+	To     To   // where the reader says it goes
+	Claim  Box  // the reader's own box, when it says one
+	Box    Box  // by the rules; 0 until known
+	Again  bool // dealt again by the reader after an overdraw
+	Over   bool // drawn over at the reader
+	Named  bool // over: the reader named it, so it was seen
+	Shown  bool // the table has shown the face
+	Turned bool // the table turned it before its face was known
+	Doubt  bool // the reader named two faces for it
+	Agreed bool // the reader's box was compared with the rules
+	Counts bool // it is counted among the cards out of the shoe
+}
+
+// seen is the face if the table has shown it, else Masked.
+func (d *Drawn) seen() Card {
+	if d.Shown && d.Card.Known() {
+		return d.Card
+	}
+	return Masked
+}
+
+// Round is one deal from its first card to its outcome.
+type Round struct {
+	No       uint16
+	Rev      uint8
+	Open     bool
+	Decided  bool
+	Void     bool
+	Free     bool     // a free hand: dealt without bets
+	N        uint8    // cards drawn
+	Cards    [6]Drawn // in draw order
+	Due      Box      // the box due next; 0 when none is or it is not known yet
+	Complete bool     // all cards that the rules ask for are there and shown
+	Ended    bool     // the dealer pressed end
+	Outcome  Outcome
+	Tags     Tags
+
+	Verdict       Verdict // the reader's own, once given
+	HasVerdict    bool
+	ReaderIgnored bool  // the reader's boxes and verdict prove nothing in this round
+	CompleteAt    int64 // ns UTC, when the last due card was shown
+}
+
+// Tally counts the shoe's decided rounds.
+type Tally struct {
+	Player, Banker, Tie    uint16
+	PlayerPair, BankerPair uint16
+	Natural                uint16
+	Rounds, Void           uint16
+}
+
+// Summary is a decided round as the table has shown it.
+type Summary struct {
+	No             uint16
+	Rev            uint8
+	Outcome        Outcome
+	Player, Banker Hand
+	Tags           Tags
+}
+
+// queueRoom bounds the cards held aside. A whole round is six cards and a
+// dealer who has not seen the red lamp for five rounds will be stopped by hand.
+const queueRoom = 32
+
+// Queue of held cards in draw order.
+type Queue struct {
+	N     uint8
+	Cards [queueRoom]Drawn
+}
+
+func (q *Queue) push(d Drawn) bool {
+	if int(q.N) == len(q.Cards) {
+		return false
+	}
+	q.Cards[q.N] = d
+	q.N++
+	return true
+}
+
+func (q *Queue) pop() Drawn {
+	d := q.Cards[0]
+	copy(q.Cards[:], q.Cards[1:q.N])
+	q.N--
+	q.Cards[q.N] = Drawn{}
+	return d
+}
+
+// Shown is a side's cards as the table has shown them, in their boxes' order.
+func (r *Round) Shown(side Side) Hand {
+	var h Hand
+	for i := range r.Cards[:r.N] {
+		if d := &r.Cards[i]; d.Box.Side() == side {
+			h.Cards[h.N] = d.seen()
+			h.N++
+		}
+	}
+	return h
+}

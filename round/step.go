@@ -1,0 +1,190 @@
+package round
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// step is one call of Step: the state being made, and its events.
+type step struct {
+	State
+	at  time.Time
+	out []Event
+}
+
+// Step takes one input and returns the state after it, with its events
+// appended to out. An error means that the input is malformed: nothing is
+// changed then. What is merely unexpected at the table gives events.
+func (s State) Step(in Input, out []Event) (State, []Event, error) {
+	if err := in.check(); err != nil {
+		return s, out, err
+	}
+	t := step{State: s, at: in.At, out: out}
+	t.take(&in)
+	return t.State, t.out, nil
+}
+
+func (t *step) take(in *Input) {
+	switch in.Kind {
+	case InShoe:
+		t.shoeLoaded(in.Decks)
+	case InCard:
+		t.card(in)
+	case InShow:
+		t.show(in)
+	case InUnread:
+		t.unread(in.Name)
+	case InCut:
+		t.cutCard()
+	case InReader:
+		t.reader(in.Reader)
+	case InPlaced, InLifted:
+		t.box(in.Kind == InPlaced, in.Box)
+	case InReveal:
+		t.reveal(in.Box, in.Hand)
+	case InBets:
+		t.bets(in.Open)
+	case InButton:
+		t.button(in.Button)
+	case InVerdict:
+		t.verdict(in.Verdict)
+	case InFault:
+		t.fault(in.Code, in.On)
+	case InLock:
+		t.lock(in.On)
+	case InSetting:
+		if in.On {
+			t.raise(ReaderSetting, Fact{}, Fact{Kind: FactSetting, Name: in.Address})
+		}
+	case InLink:
+		t.link(in.Name, in.On)
+	case InAnswer:
+		t.answer(&in.Answer)
+	case InTick:
+		t.tick()
+	case InRestart:
+		t.restart()
+	}
+	t.advance()
+}
+
+// check refuses an input that no device and no person can give.
+func (in *Input) check() error {
+	if in.Kind < InShoe || in.Kind > InRestart {
+		return fmt.Errorf("input kind %d is unknown", in.Kind)
+	}
+	if in.At.IsZero() {
+		return errors.New("input without a time")
+	}
+	switch in.Kind {
+	case InShoe:
+		if in.Decks > MaxDecks {
+			return fmt.Errorf("a shoe of %d decks: want 1 to %d", in.Decks, MaxDecks)
+		}
+	case InCard:
+		if in.Card == 0 {
+			return errors.New("card without a card")
+		}
+		return in.checkPlace()
+	case InShow:
+		if !in.Card.Known() {
+			return errors.New("show without a face")
+		}
+		return in.checkPlace()
+	case InAnswer:
+		if in.Answer.Do == 0 {
+			return errors.New("answer without what to do")
+		}
+	}
+	return nil
+}
+
+func (in *Input) checkPlace() error {
+	if in.To.Side() != 0 && (in.Pos < 1 || in.Pos > 3) && in.Pos != 0 {
+		return fmt.Errorf("position %d in a hand: want 1 to 3", in.Pos)
+	}
+	return nil
+}
+
+// emit appends a public event and numbers it.
+func (t *step) emit(e Event) {
+	t.Seq++
+	e.Seq = t.Seq
+	t.audit(e)
+}
+
+// audit appends an event that only the full view has.
+func (t *step) audit(e Event) {
+	e.At = t.at
+	e.Shoe = t.Shoe.No
+	if e.Round == 0 && (t.Round.Open || e.Kind == RoundDecided || e.Kind == RoundCorrected || e.Kind == RoundVoided) {
+		e.Round = t.Round.No
+	}
+	t.out = append(t.out, e)
+}
+
+func (t *step) note(n Note) { t.emit(Event{Kind: ReaderNoted, Note: n}) }
+
+// box keeps which boxes have a card in them: round_start=boxes asks whether
+// the layout was empty since the last round.
+func (t *step) box(placed bool, b Box) {
+	bit := uint8(1) << b
+	if placed {
+		t.Placed |= bit
+		return
+	}
+	t.Placed &^= bit
+	if t.Placed == 0 {
+		t.Cleared = true
+	}
+}
+
+// bets were opened or closed. Opening them says that the next round begins.
+func (t *step) bets(open bool) {
+	if !open {
+		t.Bets = BetsClosed
+		return
+	}
+	t.Bets = BetsOpen
+	if t.Rules.RoundStart == StartBets {
+		t.nextRoundStarts()
+	}
+}
+
+func (t *step) button(b Button) {
+	switch b {
+	case ButtonStart:
+		t.Started = true
+		t.nextRoundStarts()
+	case ButtonEnd:
+		if t.Round.Open {
+			t.Round.Ended = true
+		}
+	case ButtonCall:
+		t.raise(DealerCall, Fact{}, Fact{Kind: FactCall})
+	case ButtonShoe:
+		t.shoeLoaded(0)
+	}
+}
+
+// nextRoundStarts is told by a signal other than a card: the round in hand
+// must have had all its cards.
+func (t *step) nextRoundStarts() {
+	if t.Round.Open && !t.Round.Complete {
+		t.missing(Fact{Kind: FactNextRound})
+	}
+}
+
+// verdictWait is how long the reader's verdict may stay out before
+// verdict=wait warns (game.md section 5).
+const verdictWait = 5 * time.Second
+
+// tick is time passing: it may warn, never open, complete or cancel a round.
+func (t *step) tick() {
+	r := &t.Round
+	if t.Rules.Verdict == VerdictWait && r.Open && r.Complete && !r.HasVerdict &&
+		t.at.UnixNano()-r.CompleteAt >= int64(verdictWait) && t.standing(ReaderNoVerdict) == nil {
+		t.raise(ReaderNoVerdict, Fact{Kind: FactAgreeing}, Fact{Kind: FactNoVerdict})
+	}
+}
