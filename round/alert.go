@@ -1,5 +1,7 @@
 package round
 
+import "fmt"
+
 // Code names an error rule (game.md section 5). Its text is stable.
 type Code uint8
 
@@ -147,6 +149,23 @@ func (a *Alert) allows(do Do) bool {
 	return false
 }
 
+// MarshalText writes the code's name; nothing for no code.
+func (c Code) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
+// UnmarshalText is the inverse of MarshalText.
+func (c *Code) UnmarshalText(b []byte) error {
+	if len(b) == 0 {
+		*c = 0
+		return nil
+	}
+	found, ok := codeByName(string(b))
+	if !ok {
+		return fmt.Errorf("alert code %q is unknown", b)
+	}
+	*c = found
+	return nil
+}
+
 // Answers that clear the code, as game.md lists them.
 func (c Code) Answers() []Do { return alertRules[c].answers }
 
@@ -235,9 +254,9 @@ func (t *step) drop(i int) {
 }
 
 // standing finds the oldest alert with a code.
-func (t *step) standing(code Code) *Alert {
-	for i := range t.Alerts {
-		if a := &t.Alerts[i]; a.No != 0 && a.Code == code {
+func (s *State) standing(code Code) *Alert {
+	for i := range s.Alerts {
+		if a := &s.Alerts[i]; a.No != 0 && a.Code == code {
 			return a
 		}
 	}
@@ -280,5 +299,33 @@ func (t *step) held() holds {
 	return strongest
 }
 
+// heldBesides reports whether an alert with another code holds the table.
+func (t *step) heldBesides(code Code) bool {
+	for i := range t.Alerts {
+		if a := &t.Alerts[i]; a.No != 0 && a.Code != code && a.Holds != holdsNothing {
+			return true
+		}
+	}
+	return false
+}
+
 // Paused reports the code that paused the table; 0 when it is not paused.
 func (s *State) Paused() Code { return s.PausedBy }
+
+// Codes lists every error rule.
+func Codes() []Code {
+	var all []Code
+	for c := Code(1); c < codes; c++ {
+		all = append(all, c)
+	}
+	return all
+}
+
+// Settings of the code besides its default, as Rules.Set takes them.
+func (c Code) Settings() []string {
+	var texts []string
+	for _, s := range alertRules[c].settings {
+		texts = append(texts, c.String()+"="+settingText[s])
+	}
+	return texts
+}

@@ -59,10 +59,8 @@ func (t *step) accept(ans *Answer, a Alert) {
 // resume goes on as things are. Refused while an alert that holds the table
 // lacks its own answer.
 func (t *step) resume(ans *Answer, a Alert) Refusal {
-	for i := range t.Alerts {
-		if o := &t.Alerts[i]; o.No != 0 && o.No != a.No && o.Holds != holdsNothing {
-			return RefusedBlocked
-		}
+	if t.heldBesides(a.Code) {
+		return RefusedBlocked
 	}
 	t.accept(ans, a)
 	t.clear(a.No, ans.By)
@@ -72,14 +70,17 @@ func (t *step) resume(ans *Answer, a Alert) Refusal {
 // confirm accepts what the alert proposes: the round as it was tracked, the
 // re-read card, the shoe as it is.
 func (t *step) confirm(ans *Answer, a Alert) Refusal {
-	if a.Code == ReaderUnread && !a.HasCard {
+	switch {
+	case a.Code == ReaderUnread && !a.HasCard:
 		return RefusedNothingToConfirm
+	case a.Code == ShoeChangeUnproven && t.heldSince(a.No):
+		return RefusedBlocked
 	}
 	t.accept(ans, a)
 	switch a.Code {
 	case ReaderUnread:
 		t.clear(a.No, ans.By)
-		t.arrive(a.Card)
+		t.proposed(a.Card)
 	case ReaderDisagrees:
 		t.Round.ReaderIgnored, t.Round.HasVerdict = true, false
 		t.clear(a.No, ans.By)
@@ -89,7 +90,7 @@ func (t *step) confirm(ans *Answer, a Alert) Refusal {
 		}
 		t.clear(a.No, ans.By)
 		if a.HasCard {
-			t.arrive(a.Card)
+			t.proposed(a.Card)
 		}
 	case ShoeChangeUnproven:
 		t.clear(a.No, ans.By)
@@ -104,6 +105,16 @@ func (t *step) confirm(ans *Answer, a Alert) Refusal {
 	return 0
 }
 
+// heldSince reports whether a question older than alert no holds the table.
+func (t *step) heldSince(no uint32) bool {
+	for i := range t.Alerts {
+		if o := &t.Alerts[i]; o.No != 0 && o.No < no && o.Holds != holdsNothing && o.Code != ShoeBurn && o.Code != ShoeShort {
+			return true
+		}
+	}
+	return false
+}
+
 // void cancels the round. A shoe that is out (shoe.too_many) still needs its
 // new_shoe afterwards.
 func (t *step) void(ans *Answer, a Alert) Refusal {
@@ -113,7 +124,7 @@ func (t *step) void(ans *Answer, a Alert) Refusal {
 	}
 	t.accept(ans, a)
 	if r.Open || r.Decided && a.Round == r.No {
-		t.voidRound(a.Code)
+		t.voidRound(a.Code, ans.By)
 	}
 	if a.Code != ShoeTooMany {
 		t.clear(a.No, ans.By)
@@ -123,15 +134,17 @@ func (t *step) void(ans *Answer, a Alert) Refusal {
 
 // newShoe takes the shoe out. Cards that waited in it go with it.
 func (t *step) newShoe(ans *Answer, a Alert) Refusal {
-	if t.Round.Open {
+	switch {
+	case t.Round.Open:
 		return RefusedRoundOpen
+	case t.standing(ReaderDisagrees) != nil:
+		return RefusedBlocked // it is about a round of the shoe in hand
 	}
 	t.accept(ans, a)
-	t.Waiting = Queue{}
 	t.load(a.Decks)
-	t.clearAll(ans.By, ShoeChangeUnproven, ShoeTooMany, DealExtraCard, DealWhilePaused)
+	t.clearAll(ans.By, ShoeChangeUnproven, ShoeTooMany)
 	if a.Code == ShoeChangeUnproven && a.HasCard {
-		t.arrive(a.Card)
+		t.proposed(a.Card)
 	}
 	return 0
 }
@@ -147,36 +160,20 @@ func (t *step) holdCard(ans *Answer, a Alert) Refusal {
 		return RefusedNoCard
 	case where == 0, a.Code == DealExtraCard && where == WhereUse, a.Code == DealWhilePaused && where == WhereFreeHand:
 		return RefusedWhere
-	case where == WhereUse && t.heldBesides(a.No):
-		return RefusedBlocked
 	}
 	t.accept(ans, a)
-	waiting := t.Waiting
-	if a.Code == DealExtraCard {
-		t.clear(a.No, ans.By)
-		t.disposeOf(a.Card, where)
-		return 0
-	}
-	t.Waiting = Queue{}
 	t.clear(a.No, ans.By)
-	for _, d := range waiting.Cards[:waiting.N] {
-		if where == WhereUse {
-			t.arrive(d)
-			t.advance()
-		} else {
-			t.disposeOf(d, where)
+	switch {
+	case a.Code == DealExtraCard:
+		t.disposeOf(a.Card, where)
+	case where == WhereUse:
+		t.Usable = t.Waiting.N // dealt when nothing holds the table any more
+	default:
+		for t.Waiting.N > t.Usable {
+			t.disposeOf(t.Waiting.take(t.Usable), where)
 		}
 	}
 	return 0
-}
-
-func (t *step) heldBesides(no uint32) bool {
-	for i := range t.Alerts {
-		if o := &t.Alerts[i]; o.No != 0 && o.No != no && o.Holds != holdsNothing {
-			return true
-		}
-	}
-	return false
 }
 
 // disposeOf puts a held card where it was decided to go. It is counted already.
@@ -216,11 +213,11 @@ func (t *step) correct(ans *Answer, a Alert) Refusal {
 		}
 	}
 	t.Round.ReaderIgnored, t.Round.HasVerdict = true, false
-	if old.Decided {
+	if old.Decided && t.Round.Cards != old.Cards {
 		t.redecide(old)
 	}
 	t.clear(a.No, ans.By)
-	if t.Waiting.N == 0 {
+	if t.Waiting.N == t.Usable {
 		if w := t.standing(DealWhilePaused); w != nil {
 			t.clear(w.No, ans.By)
 		}
@@ -301,6 +298,7 @@ func (t *step) recount(old, now *Round, unreadCounted bool) {
 			t.Shoe.Known[before.Card.Index()]--
 		case before.Card == Masked:
 		case t.Waiting.N > 0 && (t.Waiting.Cards[0].Card == d.Card || t.Waiting.Cards[0].Card == Masked):
+			t.Usable -= min(t.Usable, 1)
 			if t.Waiting.pop().Card == d.Card {
 				continue
 			}

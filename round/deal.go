@@ -19,7 +19,7 @@ func (t *step) card(in *Input) {
 	default:
 		t.count(&d)
 		t.emit(Event{Kind: CardDealt, Outside: in.Outside, Card: Masked})
-		t.raise(ReaderOutOfGame, Fact{}, Fact{Kind: FactCard, Card: Masked})
+		t.raise(ReaderOutOfGame, Fact{Kind: FactGameCards}, Fact{Kind: FactCard, Card: Masked})
 	}
 }
 
@@ -33,6 +33,33 @@ func (t *step) arrive(d Drawn) {
 		t.hold(d)
 		return
 	}
+	t.use(d)
+}
+
+// proposed takes the card that an alert had kept with its question, now that
+// it is confirmed. It was drawn before all cards that wait.
+func (t *step) proposed(d Drawn) {
+	if t.heldBesides(DealWhilePaused) {
+		t.count(&d)
+		t.Waiting.pushFront(d)
+		t.Usable++
+		return
+	}
+	t.use(d)
+}
+
+// useWaiting deals the held cards that an answer released, once nothing holds
+// the table any more. Any of them may hold it again.
+func (t *step) useWaiting() {
+	for t.Usable > 0 && t.held() == holdsNothing {
+		t.Usable--
+		t.use(t.Waiting.pop())
+		t.advance()
+	}
+}
+
+// use puts a card where it belongs: a new shoe's, burned, dealt, or drained.
+func (t *step) use(d Drawn) {
 	if d.Again {
 		t.again(d)
 		return
@@ -115,9 +142,6 @@ func (t *step) open(d Drawn) {
 		opened = FreeHandOpened
 	}
 	t.emit(Event{Kind: opened})
-	if early {
-		t.early()
-	}
 	for t.Next.N > 0 && t.Round.Open {
 		held := t.Next.pop()
 		// The reader did not deal this card into the round: from here on its
@@ -130,6 +154,9 @@ func (t *step) open(d Drawn) {
 		return
 	}
 	t.place(d)
+	if early {
+		t.early()
+	}
 }
 
 // early: a card before bets were closed closes them; the round is dealt, or
@@ -138,7 +165,7 @@ func (t *step) early() {
 	seen := Fact{Kind: FactCard, Card: Masked}
 	if t.Rules.On[DealEarly] == SetVoid {
 		t.tell(DealEarly, Fact{Kind: FactBetsClosed}, seen)
-		t.voidRound(DealEarly)
+		t.voidRound(DealEarly, byRule)
 		return
 	}
 	t.raise(DealEarly, Fact{Kind: FactBetsClosed}, seen)

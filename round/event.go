@@ -126,7 +126,6 @@ const (
 	NoteReaderLocked
 	NoteReaderUnlocked
 	NoteReread
-	NoteOutOfPlay
 )
 
 // Refusal says why an answer had no effect.
@@ -204,6 +203,8 @@ const (
 	FactNoVerdict
 	FactOneMore
 	FactBetsClosed
+	FactSettingsKept
+	FactGameCards
 	FactLocked
 	FactSetting
 	FactSixCards

@@ -16,7 +16,7 @@ var (
 	noteText = [...]string{
 		NoteReaderStart:         "reader started",
 		NoteReaderStandby:       "reader stands by",
-		NoteReaderGap:           "telegrams missing, no open round rests on them alone",
+		NoteReaderGap:           "telegrams missing; no round rests on them, or its question is already asked",
 		NoteReaderFault:         "reader fault",
 		NoteReaderFaultOver:     "reader fault over",
 		NoteVerdictWithoutRound: "verdict without a round",
@@ -302,6 +302,10 @@ func (f Fact) tableString() string {
 		return "the reader's settings were changed"
 	case FactSixCards:
 		return "at least 6 cards for a round"
+	case FactSettingsKept:
+		return "settings left as they are"
+	case FactGameCards:
+		return "cards drawn in the game only"
 	case FactBetsClosed:
 		return "bets closed before the first card"
 	}

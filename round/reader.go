@@ -8,7 +8,7 @@ func (t *step) reader(says ReaderSays) {
 		case t.Round.Open:
 			t.gap(FactReaderStarted)
 		case t.Shoe.CutOut:
-			t.load(0)
+			t.shoeLoaded(0)
 		default:
 			t.note(NoteReaderStart)
 		}
@@ -29,7 +29,7 @@ func (t *step) gap(seen FactKind) {
 		t.raise(ReaderGapped, Fact{Kind: FactContiguous}, Fact{Kind: seen})
 	case t.Round.Open:
 		t.tell(ReaderGapped, Fact{Kind: FactContiguous}, Fact{Kind: seen})
-		t.voidRound(ReaderGapped)
+		t.voidRound(ReaderGapped, byRule)
 	default:
 		t.note(NoteReaderGap)
 	}
@@ -162,7 +162,7 @@ func (t *step) verdict(v Verdict) {
 	switch {
 	case v.Quit && r.Open:
 		t.raise(ReaderQuit, Fact{Kind: FactRoundEnd}, Fact{Kind: FactQuit})
-		t.voidRound(ReaderQuit)
+		t.voidRound(ReaderQuit, byReader)
 	case v.Quit || !r.Open && !r.Decided:
 		t.note(NoteVerdictWithoutRound)
 	case r.ReaderIgnored:

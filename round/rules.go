@@ -1,6 +1,7 @@
 package round
 
 import (
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -216,4 +217,23 @@ func (r Rules) Relaxed() []string {
 		}
 	}
 	return texts
+}
+
+// MarshalJSON writes the rules as their texts, so that a journal outlives a
+// change of the numbers behind them.
+func (r Rules) MarshalJSON() ([]byte, error) { return json.Marshal(r.Texts()) }
+
+// UnmarshalJSON is the inverse of MarshalJSON.
+func (r *Rules) UnmarshalJSON(b []byte) error {
+	var texts []string
+	if err := json.Unmarshal(b, &texts); err != nil {
+		return err
+	}
+	*r = DefaultRules()
+	for _, text := range texts {
+		if err := r.Set(text); err != nil {
+			return err
+		}
+	}
+	return nil
 }

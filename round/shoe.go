@@ -8,6 +8,10 @@ func (t *step) count(d *Drawn) (wrong bool) {
 		return false
 	}
 	d.Counts = true
+	d.Shoe = t.Shoe.No
+	if t.standing(ShoeChangeUnproven) != nil {
+		d.Shoe++ // once the change is confirmed it is counted there
+	}
 	t.Shoe.Out++
 	if t.Shoe.Left() < 0 {
 		t.raise(ShoeTooMany, Fact{Kind: FactCardsInShoe, N: uint16(t.Shoe.Cards())}, Fact{Kind: FactOneMore})
@@ -38,11 +42,22 @@ func (t *step) countShown(c Card) {
 
 // shoeLoaded is a new shoe said by hand: an input, or the shoe button.
 func (t *step) shoeLoaded(decks uint8) {
-	if t.changeProven() || t.Rules.On[ShoeChangeUnproven] == SetAccept {
-		t.load(decks)
+	if t.questioned() || !t.changeProven() && t.Rules.On[ShoeChangeUnproven] != SetAccept {
+		t.raise(ShoeChangeUnproven, Fact{Kind: FactCutCardFirst}, Fact{Kind: FactNewShoe}).Decks = decks
 		return
 	}
-	t.raise(ShoeChangeUnproven, Fact{Kind: FactCutCardFirst}, Fact{Kind: FactNewShoe}).Decks = decks
+	t.load(decks)
+}
+
+// questioned reports whether something about the shoe in hand still needs an
+// answer, so that it cannot be put away yet.
+func (t *step) questioned() bool {
+	for i := range t.Alerts {
+		if a := &t.Alerts[i]; a.Holds != holdsNothing && a.Code != ShoeBurn && a.Code != ShoeShort {
+			return true
+		}
+	}
+	return false
 }
 
 // changeProven: the cut card came out and no round is open, or no shoe was
@@ -54,17 +69,19 @@ func (t *step) changeProven() bool {
 // load puts a new shoe in play; a round still open is void.
 func (t *step) load(decks uint8) {
 	if t.Round.Open {
-		t.voidRound(ShoeChangeUnproven)
+		t.voidRound(ShoeChangeUnproven, byVoid)
 	}
+	t.Rules = t.NextRules
 	if decks == 0 {
 		decks = t.Rules.Decks
 	}
-	for i := range t.Shoe.Burned[:t.Shoe.NBurned] {
-		t.auditBurned(t.Shoe.Burned[i])
+	if t.Shoe.Phase != ShoeOver {
+		t.tellBurned()
 	}
 	t.Shoe = Shoe{No: t.Shoe.No + 1, Decks: decks}
 	t.Round, t.Tally, t.Last = Round{}, Tally{}, Summary{}
 	t.Next, t.NextFree = Queue{}, false
+	t.Usable = t.Waiting.keep(t.Shoe.No, t.Usable)
 	t.emit(Event{Kind: ShoeLoaded, Decks: decks, Cards: uint16(t.Shoe.Cards())})
 	switch t.Rules.Burn {
 	case BurnFirstCard:
@@ -77,13 +94,24 @@ func (t *step) load(decks uint8) {
 	default:
 		t.start()
 	}
-	t.clearAll(DoNewShoe.String(), ShoeBurn, ShoeShort, ShoeDrained)
+	t.clearAll(DoNewShoe.String(), ShoeBurn, ShoeShort, ShoeDrained, ReaderUnread, DealExtraCard, ReaderOutOfGame)
+	if t.Waiting.N == t.Usable {
+		t.clearAll(DoNewShoe.String(), DealWhilePaused)
+	}
+	for i := range t.Waiting.Cards[:t.Waiting.N] {
+		d := &t.Waiting.Cards[i]
+		d.Counts = false
+		t.count(d)
+	}
 }
 
-// auditBurned tells the full view a burned card's face once its shoe is over.
-func (t *step) auditBurned(c Card) {
-	if c.Known() {
-		t.audit(Event{Kind: CardShown, To: ToBurn, Card: c})
+// tellBurned gives the full view the burned cards' faces, now that their shoe
+// is over.
+func (t *step) tellBurned() {
+	for _, c := range t.Shoe.Burned[:t.Shoe.NBurned] {
+		if c.Known() {
+			t.audit(Event{Kind: CardShown, To: ToBurn, Card: c})
+		}
 	}
 }
 
@@ -141,7 +169,7 @@ func (t *step) loadWith(d Drawn) {
 	if d.To.Side() != 0 && t.Shoe.Phase != ShoeInPlay {
 		t.start()
 	}
-	t.arrive(d)
+	t.proposed(d)
 }
 
 // opening takes a card of a shoe that is not in play yet: its first card, a
@@ -156,7 +184,7 @@ func (t *step) opening(d Drawn) {
 		t.burn(d)
 	case unchecked && d.To != ToFirst:
 		t.start()
-		t.arrive(d)
+		t.deal(d)
 	default:
 		t.burnWrong(d)
 	}
@@ -243,6 +271,7 @@ func (s *Shoe) lastRound() bool { return s.CutOut && s.Rounds >= s.LastNo }
 // endShoe: what still comes out is drained; only a new shoe goes on.
 func (t *step) endShoe() {
 	t.Shoe.Phase = ShoeOver
+	t.tellBurned()
 	t.emit(Event{Kind: ShoeEnded, Cards: t.Shoe.Out})
 	shown := 0
 	for _, n := range t.Shoe.Shown {

@@ -132,7 +132,7 @@ func (t *step) advance() {
 	case r.Due != 0 && r.Ended:
 		t.missing(Fact{Kind: FactEnd})
 	case r.Due != 0 && t.Shoe.Left() <= 0 && t.Waiting.N == 0:
-		t.voidRound(ShoeShort)
+		t.voidRound(ShoeShort, byVoid)
 		t.raise(ShoeShort, Fact{Kind: FactSixCards}, Fact{Kind: FactCardsInShoe})
 	case r.Complete:
 		t.decideOrWait()
@@ -271,8 +271,8 @@ func (t *step) roundOver() {
 }
 
 // voidRound cancels the round in hand: bets are refunded, its number is used
-// up (game.md section 2).
-func (t *step) voidRound(why Code) {
+// up (game.md section 2). Its own alerts end with it.
+func (t *step) voidRound(why Code, by string) {
 	r := &t.Round
 	if r.Decided {
 		t.tally(-1)
@@ -286,6 +286,6 @@ func (t *step) voidRound(why Code) {
 			t.audit(Event{Kind: CardShown, Round: r.No, Hand: d.Box.Side(), Pos: d.Box.Pos(), Card: d.Card})
 		}
 	}
-	t.clearAll(byVoid, DealMissingCard, DealPushedBack, ReaderUnread, ReaderGapped, ReaderDisagrees, PowerMidRound)
+	t.clearAll(by, DealMissingCard, DealPushedBack, ReaderUnread, ReaderGapped, ReaderDisagrees, PowerMidRound)
 	t.roundOver()
 }

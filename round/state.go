@@ -3,8 +3,9 @@ package round
 // State is everything the table's controller knows, as one comparable value:
 // copy it to keep it, compare with ==. Only Step makes a new one.
 type State struct {
-	Rules Rules
-	Seq   uint64 // number of the last public event
+	Rules     Rules  // of the shoe in hand
+	NextRules Rules  // of the shoes to come
+	Seq       uint64 // number of the last public event
 
 	Shoe  Shoe
 	Round Round // in hand, or the last one until the next opens
@@ -15,6 +16,7 @@ type State struct {
 	PausedBy   Code             // first code that paused the table; 0 when it is not paused
 
 	Waiting Queue // drawn while paused, in draw order
+	Usable  uint8 // of those, how many may be dealt when the table resumes
 	Next    Queue // to be dealt first when the next round opens
 
 	NextFree   bool // the next round is a free hand
@@ -29,7 +31,27 @@ type State struct {
 }
 
 // New is a table that has never seen a shoe.
-func New(rules Rules) State { return State{Rules: rules, Cleared: true} }
+func New(rules Rules) State { return State{Rules: rules, NextRules: rules, Cleared: true} }
+
+// Deadline is when a Tick will next matter, in ns UTC; 0 while none does.
+func (s *State) Deadline() int64 {
+	r := &s.Round
+	if s.Rules.Verdict == VerdictWait && r.Open && r.Complete && !r.HasVerdict && !r.ReaderIgnored && s.standing(ReaderNoVerdict) == nil {
+		return r.CompleteAt + int64(verdictWait)
+	}
+	return 0
+}
+
+// Standing counts the alerts that wait for an answer or for their cause to end.
+func (s *State) Standing() int {
+	n := 0
+	for i := range s.Alerts {
+		if s.Alerts[i].No != 0 {
+			n++
+		}
+	}
+	return n
+}
 
 // BetsState is where the bets of the next or present round stand.
 type BetsState uint8
@@ -82,18 +104,19 @@ func (s *Shoe) Left() int { return s.Cards() - int(s.Out) }
 
 // Drawn is a card that left the shoe during play.
 type Drawn struct {
-	Card   Card // face as the reader knows it, or Masked
-	To     To   // where the reader says it goes
-	Claim  Box  // the reader's own box, when it says one
-	Box    Box  // by the rules; 0 until known
-	Again  bool // dealt again by the reader after an overdraw
-	Over   bool // drawn over at the reader
-	Named  bool // over: the reader named it, so it was seen
-	Shown  bool // the table has shown the face
-	Turned bool // the table turned it before its face was known
-	Doubt  bool // the reader named two faces for it
-	Agreed bool // the reader's box was compared with the rules
-	Counts bool // it is counted among the cards out of the shoe
+	Card   Card   // face as the reader knows it, or Masked
+	To     To     // where the reader says it goes
+	Claim  Box    // the reader's own box, when it says one
+	Box    Box    // by the rules; 0 until known
+	Again  bool   // dealt again by the reader after an overdraw
+	Over   bool   // drawn over at the reader
+	Named  bool   // over: the reader named it, so it was seen
+	Shown  bool   // the table has shown the face
+	Turned bool   // the table turned it before its face was known
+	Doubt  bool   // the reader named two faces for it
+	Agreed bool   // the reader's box was compared with the rules
+	Counts bool   // it is counted among the cards out of the shoe
+	Shoe   uint32 // number of the shoe that it is taken to be from
 }
 
 // seen is the face if the table has shown it, else Masked.
@@ -162,9 +185,37 @@ func (q *Queue) push(d Drawn) bool {
 	return true
 }
 
-func (q *Queue) pop() Drawn {
-	d := q.Cards[0]
-	copy(q.Cards[:], q.Cards[1:q.N])
+// pushFront makes room for a card drawn before all others; the newest gives
+// way when there is none (it stays counted).
+func (q *Queue) pushFront(d Drawn) {
+	copy(q.Cards[1:], q.Cards[:])
+	q.Cards[0] = d
+	q.N = min(q.N+1, queueRoom)
+}
+
+// keep drops the cards that are not of a shoe and returns how many of the first
+// n are left.
+func (q *Queue) keep(shoe uint32, n uint8) uint8 {
+	var kept Queue
+	left := uint8(0)
+	for i, d := range q.Cards[:q.N] {
+		if d.Shoe == shoe {
+			kept.push(d)
+			if i < int(n) {
+				left++
+			}
+		}
+	}
+	*q = kept
+	return left
+}
+
+func (q *Queue) pop() Drawn { return q.take(0) }
+
+// take removes the card at i.
+func (q *Queue) take(i uint8) Drawn {
+	d := q.Cards[i]
+	copy(q.Cards[i:], q.Cards[i+1:q.N])
 	q.N--
 	q.Cards[q.N] = Drawn{}
 	return d

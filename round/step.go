@@ -55,7 +55,7 @@ func (t *step) take(in *Input) {
 		t.lock(in.On)
 	case InSetting:
 		if in.On {
-			t.raise(ReaderSetting, Fact{}, Fact{Kind: FactSetting, Name: in.Address})
+			t.raise(ReaderSetting, Fact{Kind: FactSettingsKept}, Fact{Kind: FactSetting, Name: in.Address})
 		}
 	case InLink:
 		t.link(in.Name, in.On)
@@ -67,6 +67,7 @@ func (t *step) take(in *Input) {
 		t.restart()
 	}
 	t.advance()
+	t.useWaiting()
 }
 
 // check refuses an input that no device and no person can give.
@@ -162,7 +163,7 @@ func (t *step) button(b Button) {
 			t.Round.Ended = true
 		}
 	case ButtonCall:
-		t.raise(DealerCall, Fact{}, Fact{Kind: FactCall})
+		t.raise(DealerCall, Fact{Kind: FactDealing}, Fact{Kind: FactCall})
 	case ButtonShoe:
 		t.shoeLoaded(0)
 	}
@@ -182,9 +183,7 @@ const verdictWait = 5 * time.Second
 
 // tick is time passing: it may warn, never open, complete or cancel a round.
 func (t *step) tick() {
-	r := &t.Round
-	if t.Rules.Verdict == VerdictWait && r.Open && r.Complete && !r.HasVerdict &&
-		t.at.UnixNano()-r.CompleteAt >= int64(verdictWait) && t.standing(ReaderNoVerdict) == nil {
+	if due := t.Deadline(); due != 0 && t.at.UnixNano() >= due {
 		t.raise(ReaderNoVerdict, Fact{Kind: FactAgreeing}, Fact{Kind: FactNoVerdict})
 	}
 }

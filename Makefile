@@ -1,0 +1,59 @@
+# make check   what must hold before a commit: format, vet, staticcheck, tidy, builds for every target
+# make test    installs what the tests need (Debian: mosquitto) and runs them all
+# make bench   measures; nothing here passes or fails
+# make build   the program for this machine, into dist/
+
+GO          ?= go
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+VERSION     ?= devel
+LDFLAGS     := -s -w -X main.version=$(VERSION)
+BUILD       := CGO_ENABLED=0 GOOS=linux $(GO) build -trimpath -ldflags '$(LDFLAGS)'
+
+.PHONY: check format vet lint tidy builds test deps race fuzz bench build clean
+
+check: format vet lint tidy builds
+
+format:
+	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "not formatted (run gofmt -w): $$files"; exit 1; fi
+
+vet:
+	$(GO) vet ./...
+	CGO_ENABLED=0 GOOS=linux GOARCH=arm GOARM=6 $(GO) vet ./...
+
+lint:
+	$(GO) run $(STATICCHECK) ./...
+
+tidy:
+	$(GO) mod tidy -diff
+
+builds: dist
+	GOARCH=amd64 $(BUILD) -o dist/shoed-linux-amd64 ./cmd/shoed
+	GOARCH=arm64 $(BUILD) -o dist/shoed-linux-arm64 ./cmd/shoed
+	GOARCH=arm GOARM=6 $(BUILD) -o dist/shoed-linux-armv6 ./cmd/shoed
+
+build: dist
+	$(BUILD) -o dist/shoed ./cmd/shoed
+
+dist:
+	mkdir -p dist
+
+test: deps
+	$(GO) test -timeout 10m ./...
+
+deps:
+	@sh .ci/deps
+
+race: deps
+	$(GO) test -race -timeout 20m ./...
+
+# FUZZTIME=10m make fuzz
+FUZZTIME ?= 30s
+fuzz:
+	@for p in $$($(GO) list ./...); do for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do \
+		$(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$p || exit 1; done; done
+
+bench: deps
+	sh bench/run
+
+clean:
+	rm -rf dist

@@ -1,0 +1,479 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"shoed/device"
+	"shoed/journal"
+	"shoed/round"
+	"shoed/scanner"
+)
+
+// core turns what a reader sends and people answer into durable events. One
+// goroutine runs it and owns the state, so the game needs no lock. Its order
+// is fixed: feed, step, make raw bytes and consequences durable together, and
+// only then adopt the state and tell anybody.
+type core struct {
+	journal *journal.Journal
+	decoder scanner.Decoder
+	state   round.State
+	reader  string // name of the device whose chunks the decoder gets
+	program string // identity of this program: snapshots of another are not compared
+	log     *slog.Logger
+	clock   func(time.Time) time.Time // wall time to table time; they differ in a demonstration only
+	adopted func()                    // something new is durable
+
+	records  []journal.Record // of the step being made
+	unsaid   []journal.Record // chunks that led to nothing, durable within a second
+	events   []round.Event
+	readings []scanner.Reading
+	refused  uint64 // refusals already logged
+
+	table  atomic.Pointer[round.State] // the adopted state, for readers
+	health atomic.Pointer[coreHealth]
+}
+
+// coreHealth is what others may know of the core between its steps.
+type coreHealth struct {
+	reader   scanner.Stats
+	bytes    uint64    // taken in from the reader
+	lastRead time.Time // wall time
+	storage  string    // "ok", or why the journal cannot be written
+}
+
+// report changes what others may know.
+func (c *core) report(change func(*coreHealth)) {
+	h := coreHealth{storage: "ok"}
+	if old := c.health.Load(); old != nil {
+		h = *old
+	}
+	change(&h)
+	c.health.Store(&h)
+}
+
+const (
+	// flushEvery is how long chunks that led to nothing, and the cursor, may
+	// stay in memory only.
+	flushEvery = time.Second
+	// maxUnsaid chunks wait at most, so that noise on the line takes no more
+	// memory while the disk is full.
+	maxUnsaid = 256
+	// retryEvery is how often a write is tried again while the disk is full.
+	retryEvery = 500 * time.Millisecond
+)
+
+// snapshot is the journal's own restart point.
+type snapshot struct {
+	Program string      `json:"program"`
+	Version string      `json:"version"`
+	State   round.State `json:"state"`
+	Decoder []byte      `json:"decoder"`
+}
+
+// restore brings the core to the end of its journal: the last snapshot, then
+// every record since, recomputed. What this same program recorded must come
+// out again; a difference is an error, for one of the two is wrong.
+func (c *core) restore(rules round.Rules) error {
+	c.state = round.New(rules)
+	from, same := uint64(1), true
+	last, ok, err := c.journal.LastSnapshot()
+	if err != nil {
+		return err
+	}
+	if ok {
+		var s snapshot
+		if err := json.Unmarshal(last.Body, &s); err != nil {
+			return fmt.Errorf("journal record %d: the snapshot of version %s cannot be read by this one: %w", last.No, s.Version, err)
+		}
+		if err := c.decoder.Restore(s.Decoder); err != nil {
+			return fmt.Errorf("journal record %d: the decoder's snapshot: %w", last.No, err)
+		}
+		c.state, from, same = s.State, last.No+1, s.Program == c.program
+	}
+	again := rerun{core: c, compare: same}
+	if err := c.journal.Read(from, again.record); err != nil {
+		return err
+	}
+	if err := again.done(); err != nil {
+		return err
+	}
+	if c.state.NextRules != rules {
+		c.log.Info("the rules change with the next shoe", "code", "rules.changed", "now", c.state.Rules.Texts(), "then", rules.Texts())
+	}
+	if ok && same && c.state.NextRules == rules {
+		return nil
+	}
+	c.state.NextRules = rules
+	return c.journal.Append([]journal.Record{c.snapshot(time.Now())})
+}
+
+func (c *core) snapshot(at time.Time) journal.Record {
+	body, err := json.Marshal(snapshot{Program: c.program, Version: version, State: c.state, Decoder: c.decoder.Snapshot()})
+	if err != nil {
+		panic(err) // numbers and texts always marshal
+	}
+	return journal.Record{At: at, Kind: journal.Snapshot, Body: body}
+}
+
+// rerun recomputes a journal.
+type rerun struct {
+	core     *core
+	compare  bool
+	readings []scanner.Reading
+	events   []round.Event
+}
+
+func (r *rerun) record(rec journal.Record) error {
+	c := r.core
+	switch rec.Kind {
+	case journal.Chunk:
+		if err := r.done(); err != nil {
+			return err
+		}
+		r.readings = inputsOf(c.decoder.Feed(rec.At, rec.Body, r.readings[:0]))
+	case journal.Input:
+		in, err := round.ParseInput(rec.Body)
+		if err != nil {
+			return fmt.Errorf("journal record %d: %w", rec.No, err)
+		}
+		if err := r.input(rec, &in); err != nil {
+			return err
+		}
+		c.beforeStep(&in)
+		if c.state, r.events, err = c.state.Step(in, r.events); err != nil {
+			return fmt.Errorf("journal record %d: %w", rec.No, err)
+		}
+	case journal.Event:
+		return r.event(rec)
+	}
+	return nil
+}
+
+// input compares an input that came from the decoder with what it says now.
+func (r *rerun) input(rec journal.Record, in *round.Input) error {
+	if rec.Source == "" || !r.compare {
+		return nil
+	}
+	if len(r.readings) == 0 || !bytes.Equal(r.readings[0].Input.AppendText(nil), rec.Body) {
+		return diverged(rec, "the decoder does not give this input again")
+	}
+	r.readings = r.readings[1:]
+	return nil
+}
+
+func (r *rerun) event(rec journal.Record) error {
+	if !r.compare {
+		r.events = r.events[:0]
+		return nil
+	}
+	if len(r.events) == 0 {
+		return diverged(rec, "the rules do not give this event again")
+	}
+	text, err := r.events[0].AppendText(nil)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(text, rec.Body) {
+		return diverged(rec, "the rules now give "+string(text))
+	}
+	r.events = r.events[1:]
+	return nil
+}
+
+// done checks that nothing recomputed is left over.
+func (r *rerun) done() error {
+	if r.compare && (len(r.readings) > 0 || len(r.events) > 0) {
+		return fmt.Errorf("the journal lacks what follows from it: %d inputs and %d events more are recomputed than were recorded; keep the file and report it", len(r.readings), len(r.events))
+	}
+	r.readings, r.events = r.readings[:0], r.events[:0]
+	return nil
+}
+
+func diverged(rec journal.Record, why string) error {
+	return fmt.Errorf("journal record %d (%v): recomputed differently by the program that wrote it: %s; nothing was changed; keep the file and report it", rec.No, rec.Kind, why)
+}
+
+func inputsOf(readings []scanner.Reading) []scanner.Reading {
+	kept := readings[:0]
+	for _, r := range readings {
+		if r.Err == nil {
+			kept = append(kept, r)
+		}
+	}
+	return kept
+}
+
+// run takes signals and answers until ctx ends, and then what still waits in
+// the queue, so that nothing that was read is left behind.
+func (c *core) run(ctx context.Context, queue *device.Queue, answers <-chan request) error {
+	ctx, stop := context.WithCancel(ctx)
+	signals := make(chan device.Signal)
+	go func() { // ends with ctx: Next gives what waits, then ctx's error
+		defer close(signals)
+		for s, err := queue.Next(ctx); err == nil; s, err = queue.Next(ctx) {
+			signals <- s
+		}
+	}()
+	defer func() {
+		stop()
+		for range signals { // after an error; otherwise the channel is closed
+		}
+	}()
+	if err := c.take(ctx, round.Input{At: c.now(), Kind: round.InRestart}); err != nil {
+		return err
+	}
+	second := time.NewTicker(flushEvery)
+	defer second.Stop()
+	for {
+		var err error
+		select {
+		case s, open := <-signals:
+			if !open {
+				return c.flush()
+			}
+			err = c.signal(ctx, s)
+		case r := <-answers:
+			err = c.answer(ctx, r)
+		case <-second.C:
+			err = c.everySecond(ctx)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (c *core) now() time.Time { return c.clock(time.Now()).UTC() }
+
+// signal takes one thing that happened on the reader's line.
+func (c *core) signal(ctx context.Context, s device.Signal) error {
+	at := c.clock(s.At).UTC()
+	switch s.Kind {
+	case device.Received:
+		return c.chunk(ctx, at, s.Bytes)
+	case device.Up:
+		c.log.Info("reader connected", "code", "reader.up", "device", c.reader)
+		return c.take(ctx, round.Input{At: at, Kind: round.InLink, Name: c.reader, On: true})
+	case device.Down:
+		c.log.Warn("reader not connected", "code", "reader.down", "device", c.reader, "cause", s.Cause)
+		return c.take(ctx, round.Input{At: at, Kind: round.InLink, Name: c.reader})
+	case device.Lost:
+		c.log.Error("bytes of the reader were lost: they came faster than they could be kept", "code", "reader.overflow", "bytes", s.LostBytes)
+		return c.take(ctx, round.Input{At: at, Kind: round.InReader, Reader: round.ReaderGap})
+	}
+	return nil
+}
+
+// chunk takes the bytes of one read.
+func (c *core) chunk(ctx context.Context, at time.Time, b []byte) error {
+	c.readings = c.decoder.Feed(at, b, c.readings[:0])
+	c.report(func(h *coreHealth) {
+		h.reader, h.bytes, h.lastRead = c.decoder.Stats(), h.bytes+uint64(len(b)), time.Now()
+	})
+	raw := journal.Record{At: at, Kind: journal.Chunk, Source: c.reader, Body: b}
+	inputs := inputsOf(c.readings)
+	if len(inputs) == 0 && len(c.unsaid) < maxUnsaid {
+		c.unsaid = append(c.unsaid, raw)
+		return nil
+	}
+	next := c.state
+	c.begin(raw)
+	for _, r := range inputs {
+		if err := c.step(&next, r.Input, c.reader); err != nil {
+			return err
+		}
+	}
+	return c.commit(ctx, next)
+}
+
+// take makes one input that did not come from the decoder.
+func (c *core) take(ctx context.Context, in round.Input) error {
+	next := c.state
+	c.begin()
+	c.beforeStep(&in)
+	if err := c.step(&next, in, ""); err != nil {
+		return err
+	}
+	return c.commit(ctx, next)
+}
+
+// beforeStep tells the decoder what an input means for its line.
+func (c *core) beforeStep(in *round.Input) {
+	if in.Kind == round.InLink && in.On && in.Name == c.reader {
+		c.decoder.Reconnect()
+	}
+}
+
+func (c *core) begin(first ...journal.Record) {
+	c.records = append(append(c.records[:0], c.unsaid...), first...)
+	c.events = c.events[:0]
+}
+
+// step applies an input to next and adds it, with its events, to the records.
+func (c *core) step(next *round.State, in round.Input, source string) error {
+	made := len(c.events)
+	after, events, err := next.Step(in, c.events)
+	if err != nil {
+		return fmt.Errorf("input %s: %w", in.Kind, err)
+	}
+	*next, c.events = after, events
+	c.records = append(c.records, journal.Record{At: in.At, Kind: journal.Input, Source: source, Body: in.AppendText(nil)})
+	for i := range events[made:] {
+		e := &events[made+i]
+		text, err := e.AppendText(nil)
+		if err != nil {
+			return err
+		}
+		c.records = append(c.records, journal.Record{At: in.At, Kind: journal.Event, Seq: e.Seq, Body: text})
+	}
+	return nil
+}
+
+// commit makes the records durable and adopts the state. While the disk is
+// full it holds: nothing is published, the reader's line is buffered by its
+// queue, and the same write is tried until it succeeds or ctx ends.
+func (c *core) commit(ctx context.Context, next round.State) error {
+	held := false
+	for {
+		err := c.journal.Append(c.records)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, journal.ErrFull) && !errors.Is(err, journal.ErrIO) {
+			return err
+		}
+		if !held {
+			held = true
+			c.report(func(h *coreHealth) { h.storage = err.Error() })
+			c.log.Error("the journal cannot be written: the table holds until it can", "code", "storage.lost", "cause", err)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("stopped while the journal could not be written; %d records in memory are lost: %w", len(c.records), err)
+		case <-time.After(retryEvery):
+		}
+	}
+	if held {
+		c.report(func(h *coreHealth) { h.storage = "ok" })
+		c.log.Info("the journal is written again", "code", "storage.restored")
+	}
+	c.unsaid = c.unsaid[:0]
+	c.state = next
+	c.adopt()
+	return c.snapshotAtShoe()
+}
+
+// snapshotAtShoe keeps a restart point at each new shoe and prunes the shoes
+// that the bounds let go.
+func (c *core) snapshotAtShoe() error {
+	for i := range c.events {
+		if c.events[i].Kind != round.ShoeLoaded {
+			continue
+		}
+		// Should this fail for want of room, the last snapshot still serves.
+		if err := c.journal.Append([]journal.Record{c.snapshot(c.events[i].At)}); err != nil && !errors.Is(err, journal.ErrFull) {
+			return err
+		}
+		return c.prune()
+	}
+	return nil
+}
+
+func (c *core) prune() error {
+	p, err := c.journal.Prune()
+	if err != nil && !errors.Is(err, journal.ErrFull) {
+		return err
+	}
+	if p.Records > 0 {
+		c.log.Info("old journal records dropped", "code", "journal.pruned", "records", p.Records, "bytes_left", p.Bytes)
+	}
+	if p.Kept != "" {
+		c.log.Warn("the journal is over its bound", "code", "journal.over_bound", "why", p.Kept, "bytes", p.Bytes)
+	}
+	return nil
+}
+
+// adopt makes the state visible.
+func (c *core) adopt() {
+	s := c.state
+	c.table.Store(&s)
+	c.adopted()
+}
+
+// everySecond flushes, lets time-outs pass, and says what was refused.
+func (c *core) everySecond(ctx context.Context) error {
+	if due := c.state.Deadline(); due != 0 && c.now().UnixNano() >= due {
+		if err := c.take(ctx, round.Input{At: c.now(), Kind: round.InTick}); err != nil {
+			return err
+		}
+	}
+	total := uint64(0)
+	stats := c.decoder.Stats()
+	counts := []any{"code", "reader.refused"}
+	for _, reason := range scanner.Reasons() {
+		if n := stats.Refused[reason]; n > 0 {
+			total += n
+			counts = append(counts, reason.String(), n)
+		}
+	}
+	if total > c.refused {
+		c.refused = total
+		c.log.Warn("frames of the reader refused, counted since the start of the journal", counts...)
+	}
+	if err := c.flush(); err != nil && !errors.Is(err, journal.ErrFull) && !errors.Is(err, journal.ErrIO) {
+		return err
+	}
+	return nil
+}
+
+// flush makes durable what led to nothing. Should there be no room it stays in
+// memory until there is.
+func (c *core) flush() error {
+	if len(c.unsaid) > 0 {
+		if err := c.journal.Append(c.unsaid); err != nil {
+			return err
+		}
+		c.unsaid = c.unsaid[:0]
+	}
+	return c.journal.Flush()
+}
+
+// request is an answer on its way to the core.
+type request struct {
+	in   round.Input
+	done chan<- result
+}
+
+// result is what became of a request.
+type result struct {
+	events []string // public, as text
+	err    error
+}
+
+func (c *core) answer(ctx context.Context, r request) error {
+	r.in.At = c.now()
+	if err := c.take(ctx, r.in); err != nil {
+		r.done <- result{err: err}
+		return err
+	}
+	var res result
+	for i := range c.events {
+		if c.events[i].Seq == 0 {
+			continue
+		}
+		text, err := c.events[i].AppendText(nil)
+		if err != nil {
+			return err
+		}
+		res.events = append(res.events, string(text))
+	}
+	r.done <- res
+	return nil
+}

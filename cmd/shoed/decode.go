@@ -1,0 +1,102 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"shoed/scanner"
+)
+
+func decodeCommand() *cobra.Command {
+	var protocol string
+	cmd := &cobra.Command{
+		Use:   "decode --protocol NAME FILE|-",
+		Short: "Turn a capture of a reader's line into inputs",
+		Long: `Decode reads a capture: one read a line in hex, # comments, and @milliseconds
+before a read where its time is known. It prints one input a line for replay,
+and on standard error one JSON object that counts frames and refusals.`,
+		Args: args(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			d, err := scanner.New(protocol, scanner.Options{})
+			if err != nil {
+				return usageError{err}
+			}
+			in, _, err := openInput(cmd, a[0])
+			if err != nil {
+				return err
+			}
+			defer in.Close()
+			if err := decode(in, cmd.OutOrStdout(), d); err != nil {
+				return err
+			}
+			return json.NewEncoder(cmd.ErrOrStderr()).Encode(readerStats(d.Stats()))
+		},
+	}
+	cmd.Flags().StringVar(&protocol, "protocol", "angel", "the reader's protocol")
+	return cmd
+}
+
+// captureStart is the time of a capture's first read: captures tell none.
+var captureStart = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// decode writes the inputs of a capture. Reads without a time arrive at once
+// after the last, and each new telegram in them is put a second later, so that
+// copies are close to their original and telegrams are not.
+func decode(in io.Reader, out io.Writer, d scanner.Decoder) error {
+	w := bufio.NewWriter(out)
+	at := captureStart
+	var readings []scanner.Reading
+	var line []byte
+	err := scanner.ParseCapture(in, func(ms int64, _ int, b []byte) error {
+		if ms >= 0 {
+			at = captureStart.Add(time.Duration(ms) * time.Millisecond)
+		}
+		readings = d.Feed(at, b, readings[:0])
+		for _, r := range readings {
+			if r.Err != nil {
+				continue
+			}
+			if ms < 0 {
+				at = at.Add(time.Second)
+				r.Input.At = at
+			}
+			line = append(r.Input.AppendText(line[:0]), '\n')
+			if _, err := w.Write(line); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if flushErr := w.Flush(); err == nil {
+		err = flushErr
+	}
+	return err
+}
+
+// decodeStats is what a decoder met, in JSON.
+type decodeStats struct {
+	Frames       uint64            `json:"frames"`
+	Duplicates   uint64            `json:"duplicates"`
+	Anomalies    uint64            `json:"anomalies"`
+	Gaps         uint64            `json:"gaps"`
+	Replies      uint64            `json:"replies"`
+	GarbageBytes uint64            `json:"garbage_bytes"`
+	Refused      map[string]uint64 `json:"refused"`
+}
+
+func readerStats(s scanner.Stats) decodeStats {
+	stats := decodeStats{
+		Frames: s.Frames, Duplicates: s.Duplicates, Anomalies: s.Anomalies,
+		Gaps: s.Gaps, Replies: s.Replies, GarbageBytes: s.GarbageBytes, Refused: map[string]uint64{},
+	}
+	for _, reason := range scanner.Reasons() {
+		if n := s.Refused[reason]; n > 0 {
+			stats.Refused[reason.String()] = n
+		}
+	}
+	return stats
+}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"shoed/journal"
+	"shoed/round"
+)
+
+// journalFile is the journal's name in its directory.
+const journalFile = "journal.db"
+
+func journalCommand() *cobra.Command {
+	var configPath string
+	cmd := &cobra.Command{
+		Use:   "journal",
+		Short: "Check and read the journal, also while shoed runs",
+	}
+	cmd.PersistentFlags().StringVar(&configPath, "config", "", "configuration file that names the journal")
+	path := func(a []string) (string, error) {
+		if len(a) == 1 {
+			return a[0], nil
+		}
+		cfg, err := loadConfig(configPath)
+		if err != nil {
+			return "", err
+		}
+		return filepath.Join(cfg.Journal.Dir, journalFile), nil
+	}
+	sub := func(use, short string, run func(path string, out io.Writer) error) *cobra.Command {
+		return &cobra.Command{Use: use + " [FILE]", Short: short, Args: args(cobra.MaximumNArgs(1)),
+			RunE: func(cmd *cobra.Command, a []string) error {
+				p, err := path(a)
+				if err != nil {
+					return err
+				}
+				return run(p, cmd.OutOrStdout())
+			}}
+	}
+	export := sub("export", "Print inputs and events as JSON lines, as replay takes and gives them", func(p string, out io.Writer) error {
+		return readJournal(p, out, exportRecord)
+	})
+	show := sub("show", "Print every record on a line", func(p string, out io.Writer) error {
+		return readJournal(p, out, showRecord)
+	})
+	verify := sub("verify", "Check every record and the chain that binds them", verifyJournal)
+	cmd.AddCommand(verify, show, export)
+	return cmd
+}
+
+func verifyJournal(path string, out io.Writer) error {
+	r, err := journal.Verify(path)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "journal %s, epoch %s\nrecords %d to %d, %d events to seq %d, delivered to seq %d, %d snapshots\nhead %d %x\n",
+		path, r.Epoch, r.First, r.Last.No, r.Events, r.LastSeq, r.Delivered, r.Snapshots, r.Last.No, r.Last.Hash)
+	if r.OK() {
+		fmt.Fprintln(out, "every record is as it was written")
+		return nil
+	}
+	for _, d := range r.Findings {
+		fmt.Fprintln(out, "DAMAGED:", d.Error())
+	}
+	return errors.New("the journal is damaged: keep the file as it is and restore a backup or start a new one; the records before the damage are good")
+}
+
+// readJournal prints records with write. Cards that the table has not shown
+// are left out until their round is closed, and burned, held or stray ones
+// until their shoe is over (game.md section 4).
+func readJournal(path string, out io.Writer, write func(io.Writer, *journal.Record) error) error {
+	r, err := journal.OpenRead(path)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	w := bufio.NewWriter(out)
+	unseen := discretion{}
+	if err := r.Read(1, unseen.note); err != nil {
+		return err
+	}
+	err = r.Read(1, func(rec journal.Record) error {
+		if err := unseen.mask(&rec); err != nil {
+			return err
+		}
+		return write(w, &rec)
+	})
+	return errors.Join(err, w.Flush())
+}
+
+// discretion knows from which record on faces may still be unseen.
+type discretion struct {
+	shoe  uint64 // first record of the shoe in hand; 0 when it is over
+	round uint64 // first record after the last closed round
+}
+
+// note follows the events to find where the open shoe and round begin.
+func (d *discretion) note(rec journal.Record) error {
+	if rec.Kind != journal.Event {
+		return nil
+	}
+	var e round.EventText
+	if err := json.Unmarshal(rec.Body, &e); err != nil {
+		return fmt.Errorf("journal record %d: %w", rec.No, err)
+	}
+	switch e.Ev {
+	case round.ShoeLoaded.String():
+		d.shoe, d.round = rec.No, rec.No
+	case round.RoundDecided.String(), round.RoundVoided.String():
+		d.round = rec.No + 1
+	case round.ShoeEnded.String():
+		d.shoe = rec.No + 1
+	}
+	return nil
+}
+
+// mask hides what may be unseen: bytes and snapshots of the shoe in hand, and
+// the faces in its inputs. Events hold shown faces only.
+func (d *discretion) mask(rec *journal.Record) error {
+	if rec.No < d.shoe && rec.Kind != journal.Snapshot {
+		return nil
+	}
+	switch rec.Kind {
+	case journal.Chunk, journal.Snapshot:
+		rec.Body = nil
+	case journal.Input:
+		in, err := round.ParseInput(rec.Body)
+		if err != nil {
+			return fmt.Errorf("journal record %d: %w", rec.No, err)
+		}
+		public := in.To == round.ToFirst || in.Kind == round.InShow
+		closed := rec.No < d.round && in.To.Side() != 0 && in.Outside == 0
+		if in.Kind == round.InCard && !public && !closed {
+			in.Card = round.Masked
+			rec.Body = in.AppendText(nil)
+		}
+	}
+	return nil
+}
+
+func exportRecord(w io.Writer, rec *journal.Record) error {
+	if rec.Kind != journal.Input && rec.Kind != journal.Event {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "%s\n", rec.Body)
+	return err
+}
+
+func showRecord(w io.Writer, rec *journal.Record) error {
+	body := string(rec.Body)
+	switch rec.Kind {
+	case journal.Chunk:
+		body = fmt.Sprintf("% x", rec.Body)
+	case journal.Snapshot:
+		body = "restart point"
+	}
+	if rec.Body == nil && rec.Kind == journal.Chunk {
+		body = "(not shown while its shoe is in play)"
+	}
+	_, err := fmt.Fprintf(w, "%8d  %s  %-8s  %s\n", rec.No, rec.At.UTC().Format(time.RFC3339Nano), rec.Kind, body)
+	return err
+}
