@@ -1,0 +1,441 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"shoed/journal"
+	"shoed/mqtt"
+	"shoed/sim"
+)
+
+// asProgram makes the test binary be shoed: a test kills it as it would be
+// killed at a table.
+const asProgram = "SHOED_TEST_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		os.Unsetenv(asProgram)
+		main()
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+const patience = 30 * time.Second
+
+// eventually waits for a condition that something outside makes true.
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	late := time.After(patience)
+	again := time.NewTicker(2 * time.Millisecond)
+	defer again.Stop()
+	for !ok() {
+		select {
+		case <-again.C:
+		case <-late:
+			t.Fatalf("not within %v: %s", patience, what)
+		}
+	}
+}
+
+// table is a shoed process with its own directory and a shoe's line.
+type table struct {
+	t      testing.TB
+	dir    string
+	config string
+	line   *sim.Pair
+
+	cmd    *exec.Cmd
+	log    *lockedBuffer
+	exited chan error
+}
+
+// newTable writes a configuration; nothing runs yet. rules are name=value.
+func newTable(t testing.TB, server string, rules ...string) *table {
+	dir := t.TempDir()
+	tb := &table{t: t, dir: dir, config: filepath.Join(dir, "shoed.toml")}
+	quoted := make([]string, len(rules))
+	for i, r := range rules {
+		quoted[i] = fmt.Sprintf("%q", r)
+	}
+	servers := ""
+	if server != "" {
+		servers = fmt.Sprintf("%q", server)
+	}
+	text := fmt.Sprintf(`rules = [%s]
+[table]
+site = "test"
+id = "t1"
+[reader]
+device = %q
+[journal]
+dir = %q
+[mqtt]
+servers = [%s]
+listen = "127.0.0.1:0"
+listen_ws = "off"
+[control]
+socket = %q
+`, strings.Join(quoted, ", "), tb.port(), filepath.Join(dir, "journal"), servers, tb.socket())
+	if err := os.WriteFile(tb.config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		tb.kill()
+		if tb.line != nil {
+			tb.line.Close()
+		}
+	})
+	return tb
+}
+
+func (tb *table) port() string   { return filepath.Join(tb.dir, "reader") }
+func (tb *table) socket() string { return filepath.Join(tb.dir, "shoed.sock") }
+func (tb *table) file() string   { return filepath.Join(tb.dir, "journal", journalFile) }
+
+// plug connects a new line; unplug takes it away.
+func (tb *table) plug() {
+	tb.t.Helper()
+	line, err := sim.OpenPair()
+	if err != nil {
+		tb.t.Fatal(err)
+	}
+	next := tb.port() + ".new"
+	if err := os.Symlink(line.Path, next); err != nil {
+		tb.t.Fatal(err)
+	}
+	if err := os.Rename(next, tb.port()); err != nil {
+		tb.t.Fatal(err)
+	}
+	if tb.line != nil {
+		tb.line.Close()
+	}
+	tb.line = line
+}
+
+func (tb *table) unplug() {
+	os.Remove(tb.port())
+	tb.line.Close()
+	tb.line = nil
+}
+
+func (tb *table) send(b []byte) {
+	tb.t.Helper()
+	if _, err := tb.line.Shoe.Write(b); err != nil {
+		tb.t.Fatal(err)
+	}
+}
+
+// start runs shoed and returns at once.
+func (tb *table) start() {
+	tb.t.Helper()
+	tb.log = &lockedBuffer{}
+	tb.cmd = exec.Command(os.Args[0], "run", "--config", tb.config)
+	tb.cmd.Env = append(os.Environ(), asProgram+"=1")
+	tb.cmd.Stderr = tb.log
+	if err := tb.cmd.Start(); err != nil {
+		tb.t.Fatal(err)
+	}
+	tb.exited = make(chan error, 1)
+	go func(cmd *exec.Cmd, exited chan<- error) { exited <- cmd.Wait() }(tb.cmd, tb.exited)
+}
+
+// running starts shoed and waits until it takes answers.
+func (tb *table) running() {
+	tb.t.Helper()
+	tb.start()
+	eventually(tb.t, "shoed answers on its socket", func() bool {
+		select {
+		case err := <-tb.exited:
+			tb.exited <- err
+			tb.t.Fatalf("shoed ended: %v\n%s", err, tb.log)
+		default:
+		}
+		c, err := net.Dial("unix", tb.socket())
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	})
+}
+
+// kill ends shoed with SIGKILL.
+func (tb *table) kill() {
+	if tb.cmd != nil {
+		tb.cmd.Process.Kill()
+		<-tb.exited
+		tb.cmd = nil
+	}
+}
+
+// stop ends shoed as a service manager does.
+func (tb *table) stop() error {
+	tb.t.Helper()
+	tb.cmd.Process.Signal(os.Interrupt)
+	defer func() { tb.cmd = nil }()
+	select {
+	case err := <-tb.exited:
+		return err
+	case <-time.After(patience):
+		tb.cmd.Process.Kill()
+		<-tb.exited
+		return fmt.Errorf("still running %v after SIGINT\n%s", patience, tb.log)
+	}
+}
+
+// answer is shoed answer.
+func (tb *table) answer(words ...string) error {
+	var out, errs bytes.Buffer
+	return run(context.Background(), append([]string{"answer", "--socket", tb.socket()}, words...), nil, &out, &errs)
+}
+
+// taken is how many bytes of the line are in the journal.
+func (tb *table) taken() int {
+	tb.t.Helper()
+	r, err := journal.OpenRead(tb.file())
+	if err != nil {
+		return 0 // killed before there was one
+	}
+	defer r.Close()
+	n := 0
+	err = r.Read(1, func(rec journal.Record) error {
+		if rec.Kind == journal.Chunk {
+			n += len(rec.Body)
+		}
+		return nil
+	})
+	if err != nil {
+		tb.t.Fatal(err)
+	}
+	return n
+}
+
+// verify is shoed journal verify.
+func (tb *table) verify() {
+	tb.t.Helper()
+	if out, _, err := shoedCommand("journal", "verify", tb.file()); err != nil {
+		tb.t.Errorf("journal verify: %v\n%s", err, out)
+	}
+}
+
+func shoedCommand(args ...string) (string, string, error) {
+	var out, errs bytes.Buffer
+	err := run(context.Background(), args, nil, &out, &errs)
+	return out.String(), errs.String(), err
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// auditor keeps every event that a broker sends.
+type auditor struct {
+	mu     sync.Mutex
+	events []mqtt.Event
+	lines  [][]byte
+	state  mqtt.State
+	health mqtt.Health
+	status mqtt.Status
+}
+
+func audit(t testing.TB, server string) *auditor {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	a := &auditor{}
+	ended, err := mqtt.Subscribe(ctx, server, "test", "t1", a.message)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cancel(); <-ended })
+	return a
+}
+
+func (a *auditor) message(topic string, _ bool, payload []byte) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch topic[strings.LastIndexByte(topic, '/')+1:] {
+	case "event":
+		var e mqtt.Event
+		if err := json.Unmarshal(payload, &e); err == nil {
+			a.events, a.lines = append(a.events, e), append(a.lines, bytes.Clone(payload))
+		}
+	case "state":
+		json.Unmarshal(payload, &a.state)
+	case "health":
+		json.Unmarshal(payload, &a.health)
+	case "status":
+		json.Unmarshal(payload, &a.status)
+	}
+}
+
+// last is the highest seq received.
+func (a *auditor) last() uint64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	last := uint64(0)
+	for i := range a.events {
+		last = max(last, a.events[i].Seq)
+	}
+	return last
+}
+
+func (a *auditor) see(f func(*auditor) bool) func() bool {
+	return func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return f(a)
+	}
+}
+
+// decided lists the decided rounds received, repeats left out.
+func (a *auditor) decided(t testing.TB) []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	seen := map[uint64]bool{}
+	var rounds []string
+	for i, e := range a.events {
+		if r := decidedRound(t, a.lines[i]); r != "" && !seen[e.Seq] {
+			rounds = append(rounds, r)
+		}
+		seen[e.Seq] = true
+	}
+	return rounds
+}
+
+// mosquitto is a real broker process on a free port.
+type mosquitto struct {
+	t    testing.TB
+	port string
+	conf string
+	cmd  *exec.Cmd
+}
+
+func startMosquitto(t testing.TB) *mosquitto {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	l.Close()
+	conf := filepath.Join(t.TempDir(), "mosquitto.conf")
+	text := fmt.Sprintf("listener %s 127.0.0.1\nallow_anonymous true\npersistence false\nlog_dest none\n", port)
+	if err := os.WriteFile(conf, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	m := &mosquitto{t: t, port: port, conf: conf}
+	m.start()
+	t.Cleanup(m.kill)
+	return m
+}
+
+func (m *mosquitto) start() {
+	m.t.Helper()
+	path, err := exec.LookPath("mosquitto")
+	if err != nil {
+		path = "/usr/sbin/mosquitto"
+	}
+	m.cmd = exec.Command(path, "-c", m.conf)
+	if err := m.cmd.Start(); err != nil {
+		m.t.Fatalf("%v: apt-get install mosquitto", err)
+	}
+	eventually(m.t, "mosquitto listens", func() bool {
+		c, err := net.Dial("tcp", m.addr())
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	})
+}
+
+func (m *mosquitto) kill() {
+	if m.cmd != nil {
+		m.cmd.Process.Kill()
+		m.cmd.Wait()
+		m.cmd = nil
+	}
+}
+
+func (m *mosquitto) addr() string { return "127.0.0.1:" + m.port }
+func (m *mosquitto) url() string  { return "tcp://" + m.addr() }
+
+// proxy stands between shoed and its broker and can cut every connection.
+type proxy struct {
+	listener net.Listener
+	to       string
+	mu       sync.Mutex
+	conns    map[net.Conn]bool
+}
+
+func newProxy(t testing.TB, to string) *proxy {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{listener: l, to: to, conns: map[net.Conn]bool{}}
+	go p.serve()
+	t.Cleanup(func() { l.Close(); p.cut() })
+	return p
+}
+
+func (p *proxy) url() string { return "tcp://" + p.listener.Addr().String() }
+
+func (p *proxy) serve() {
+	for {
+		in, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		out, err := net.Dial("tcp", p.to)
+		if err != nil {
+			in.Close()
+			continue
+		}
+		p.mu.Lock()
+		p.conns[in], p.conns[out] = true, true
+		p.mu.Unlock()
+		go pipe(in, out)
+		go pipe(out, in)
+	}
+}
+
+func pipe(to, from net.Conn) {
+	io.Copy(to, from)
+	to.Close()
+	from.Close()
+}
+
+func (p *proxy) cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		c.Close()
+	}
+	clear(p.conns)
+}

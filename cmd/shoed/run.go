@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"shoed/config"
+	"shoed/round"
+)
+
+func runCommand() *cobra.Command {
+	var configPath string
+	cmd := &cobra.Command{
+		Use:   "run --config FILE",
+		Short: "Run the table",
+		Args:  args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := loadConfig(configPath)
+			if err != nil {
+				return err
+			}
+			rules, err := configRules(cfg)
+			if err != nil {
+				return err
+			}
+			s := &service{
+				cfg: cfg, rules: rules, build: thisBuild(), log: newLog(cfg.Log, cmd.ErrOrStderr()),
+				clock: func(t time.Time) time.Time { return t },
+			}
+			s.log.Info("starting", "code", "starting", "version", s.build.version, "sha256", s.build.sha256,
+				"table", cfg.Table.ID, "rules", rules.Texts())
+			if err := s.open(); err != nil {
+				return err
+			}
+			err = s.serve(cmd.Context())
+			if closed := s.close(); err == nil {
+				err = closed
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&configPath, "config", "", "configuration file; without one the defaults and SHOED_ variables")
+	return cmd
+}
+
+func loadConfig(path string) (*config.Config, error) { return config.Load(path, os.Environ()) }
+
+// configRules applies the configured rules; an error names the place of the
+// wrong one.
+func configRules(cfg *config.Config) (round.Rules, error) {
+	rules := round.DefaultRules()
+	for i, text := range cfg.Rules {
+		if err := rules.Set(text); err != nil {
+			return rules, fmt.Errorf("%v: rules: %w", cfg.Where(fmt.Sprintf("rules[%d]", i)), err)
+		}
+	}
+	return rules, nil
+}
+
+func newLog(c config.Log, w io.Writer) *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.Level)); err != nil {
+		level = slog.LevelInfo // config has checked it
+	}
+	o := &slog.HandlerOptions{Level: level}
+	if c.Format == "json" {
+		return slog.New(slog.NewJSONHandler(w, o))
+	}
+	return slog.New(slog.NewTextHandler(w, o))
+}

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"shoed/config"
+	"shoed/device"
+	"shoed/journal"
+	"shoed/mqtt"
+	"shoed/round"
+	"shoed/scanner"
+)
+
+// service is a whole running table: the parts that run and demo both start.
+type service struct {
+	cfg   *config.Config
+	rules round.Rules
+	build build
+	log   *slog.Logger
+	sim   bool
+	clock func(time.Time) time.Time // see core
+
+	decoding scanner.Options
+
+	core      *core
+	journal   *journal.Journal
+	broker    *mqtt.Broker // nil with a broker elsewhere
+	publisher *mqtt.Publisher
+}
+
+// open brings the journal to its end and connects the parts; nothing runs yet.
+func (s *service) open() error {
+	if err := os.MkdirAll(s.cfg.Journal.Dir, 0o750); err != nil {
+		return fmt.Errorf("journal directory: %w", err)
+	}
+	path := filepath.Join(s.cfg.Journal.Dir, journalFile)
+	j, opening, err := journal.Open(path, journal.Options{
+		MaxAge:   time.Duration(s.cfg.Journal.MaxAgeDays) * 24 * time.Hour,
+		MaxBytes: s.cfg.Journal.MaxBytes,
+	})
+	if err != nil {
+		return err
+	}
+	s.journal = j
+	s.log.Info("journal opened", "code", "journal.opened", "path", path, "created", opening.Created, "clean", opening.Clean,
+		"records", opening.Records, "pruned", opening.Pruned, "torn_bytes", opening.TornBytes)
+	if err := errors.Join(s.openCore(), s.openMQTT()); err != nil {
+		return errors.Join(err, s.close())
+	}
+	return nil
+}
+
+func (s *service) openCore() error {
+	decoder, err := scanner.New(s.cfg.Reader.Protocol, s.decoding)
+	if err != nil {
+		return err
+	}
+	s.core = &core{
+		journal: s.journal, decoder: decoder, reader: s.cfg.Reader.Name,
+		program: s.build.sha256, log: s.log, clock: s.clock, adopted: func() {},
+	}
+	s.core.report(func(*coreHealth) {})
+	if err := s.core.restore(s.rules); err != nil {
+		return err
+	}
+	s.core.adopt()
+	return nil
+}
+
+// openMQTT opens the embedded broker, unless another is named, and makes the
+// publisher.
+func (s *service) openMQTT() error {
+	if s.core == nil {
+		return nil // its error is already there
+	}
+	servers := s.cfg.MQTT.Servers
+	if len(servers) == 0 {
+		b, err := mqtt.OpenBroker(mqtt.BrokerOptions{TCP: s.cfg.MQTT.Listen, WebSocket: listenAt(s.cfg.MQTT.ListenWS), Log: s.log})
+		if err != nil {
+			return err
+		}
+		s.broker = b
+		servers = []string{"mqtt://" + b.TCP}
+		s.log.Info("embedded broker", "code", "broker.opened", "mqtt", b.TCP, "websocket", b.WebSocket)
+	}
+	zone, _ := time.Now().Zone()
+	p, err := mqtt.New(mqtt.Options{
+		Servers: servers, User: s.cfg.MQTT.User, Password: s.cfg.MQTT.Password.Reveal(),
+		ClientID: cmp.Or(s.cfg.MQTT.ClientID, "shoed-"+s.cfg.Table.Site+"-"+s.cfg.Table.ID),
+		Site:     s.cfg.Table.Site, Table: s.cfg.Table.ID, Epoch: s.journal.Epoch(), Names: tableNames(s.cfg),
+		Software: mqtt.Software{Version: s.build.version, Commit: s.build.commit, SHA256: s.build.sha256},
+		Reader:   mqtt.Reader{Protocol: s.cfg.Reader.Protocol, Device: s.cfg.Reader.Device},
+		TimeZone: zone, Sim: s.sim,
+		Window:       s.cfg.MQTT.Window,
+		KeepAlive:    time.Duration(s.cfg.MQTT.KeepAliveS) * time.Second,
+		WriteTimeout: time.Duration(s.cfg.MQTT.WriteTimeoutMS) * time.Millisecond,
+		Outbox:       s.outbox(),
+		Clock:        clockState, ReaderHealth: s.readerHealth, Storage: func() string { return s.core.health.Load().storage },
+		Log: s.log,
+	})
+	if err != nil {
+		return err
+	}
+	s.publisher = p
+	s.core.adopted = p.Wake
+	return nil
+}
+
+func listenAt(addr string) string {
+	if addr == config.Off {
+		return ""
+	}
+	return addr
+}
+
+func tableNames(c *config.Config) map[string]string {
+	if c.Table.Label == "" {
+		return nil
+	}
+	return map[string]string{"en": c.Table.Label}
+}
+
+// outbox is the journal as the publisher sees it.
+func (s *service) outbox() mqtt.Outbox {
+	return mqtt.Outbox{
+		Events: func(after uint64, max int) ([]mqtt.Record, error) {
+			kept, err := s.journal.Events(after, max)
+			records := make([]mqtt.Record, len(kept))
+			for i, r := range kept {
+				records[i] = mqtt.Record{Seq: r.Seq, At: r.At, Body: r.Body}
+			}
+			return records, err
+		},
+		Deliver:   s.journal.Deliver,
+		Delivered: s.journal.Delivered,
+		Session:   func() (uint64, error) { return s.journal.Count("session") },
+		Table:     func() round.State { return *s.core.table.Load() },
+	}
+}
+
+func (s *service) readerHealth() mqtt.ReaderHealth {
+	h := s.core.health.Load()
+	stats := readerStats(h.reader)
+	health := mqtt.ReaderHealth{Frames: stats.Frames, Refused: stats.Refused}
+	if !h.lastRead.IsZero() {
+		age := time.Since(h.lastRead).Milliseconds()
+		health.LastFrameAgeMS = &age
+	}
+	return health
+}
+
+// clockState says how far the wall clock can be trusted, as the kernel has it.
+func clockState() string {
+	const unsync = 0x40 // STA_UNSYNC, adjtimex(2)
+	var t syscall.Timex
+	_, err := syscall.Adjtimex(&t)
+	switch {
+	case time.Now().Year() < 2025: // a board without a battery starts in 1970
+		return "unset"
+	case err == nil && t.Status&unsync == 0:
+		return "synced"
+	}
+	return "holdover"
+}
+
+// serve runs the table until ctx ends, then stops its parts in the order in
+// which data flows, so that what was read is journaled and what was journaled
+// is sent.
+func (s *service) serve(ctx context.Context) error {
+	queue := device.NewQueue(s.cfg.Reader.BufferBytes, device.QueueSignals)
+	answers := make(chan request)
+	listener, err := openControl(s.cfg.Control.Socket)
+	if err != nil {
+		return err
+	}
+	reading, stopReading := context.WithCancel(ctx)
+	following := task(func() error { device.Follow(reading, s.serial(), queue); return nil })
+	deciding, stopDeciding := context.WithCancel(context.WithoutCancel(ctx))
+	core := task(func() error { return s.core.run(deciding, queue, answers) })
+	publishing, stopPublishing := context.WithCancelCause(context.WithoutCancel(ctx))
+	publisher := task(func() error { return s.publisher.Run(publishing) })
+	controlling := task(func() error { serveControl(deciding, listener, answers); return nil })
+
+	reason, failed := errors.New("stopped"), false
+	select {
+	case <-ctx.Done():
+		s.log.Info("stopping", "code", "stopping")
+	case err = <-core:
+		failed = true
+		reason = errors.New("the table's controller failed")
+	}
+	stopReading()
+	<-following
+	listener.Close()
+	stopDeciding()
+	if !failed {
+		err = <-core
+	}
+	<-controlling
+	stopPublishing(reason)
+	if stopped := <-publisher; stopped != nil {
+		s.log.Warn("the broker could not be told of the stop: boards see the table as offline", "code", "stop.untold", "cause", stopped)
+	}
+	return err
+}
+
+// task runs f in a goroutine and gives its result once.
+func task(f func() error) <-chan error {
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	return done
+}
+
+func (s *service) serial() device.SerialOptions {
+	r := &s.cfg.Reader
+	return device.SerialOptions{Name: r.Name, Path: r.Device, BaudRate: r.BaudRate, DataBits: r.DataBits, Parity: r.Parity, StopBits: r.StopBits}
+}
+
+func (s *service) close() error {
+	if s.broker != nil {
+		s.broker.Close()
+	}
+	if s.journal != nil {
+		return s.journal.Close()
+	}
+	return nil
+}
