@@ -1,0 +1,19 @@
+// Package device opens and reads the hardware of one table. It stamps what
+// arrives at the read and nowhere else, reconnects, and decodes nothing.
+//
+// Built so far: the serial line. Follow keeps one line open and puts what
+// happens on it (Signal) into a bounded Queue, from which the core takes it.
+//
+//	serial.go    Serial: Read, Write, Close
+//	claim.go     how a port is opened so that nobody else has it
+//	refusal.go   why a port could not be opened, in words an operator can act on
+//	follow.go    the loop that opens, reads and reopens
+//	queue.go     the buffer between that loop and the core
+//
+// The port library (go.bug.st/serial) has four traps that shape this code: a
+// call after its Close acts on whatever file has taken the descriptor over; its
+// Close and its Write can hang; a read time-out is (0, nil); and its descriptors
+// are inherited by child processes. So every call of it is made under one lock
+// that also guards Close, its descriptor is made non-blocking and close-on-exec,
+// and its value never leaves Serial.
+package device
