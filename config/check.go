@@ -1,0 +1,121 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/viper"
+)
+
+// checkEach tests every value against what its key accepts.
+func checkEach(c *Config, v *viper.Viper) []Problem {
+	var problems []Problem
+	check := func(k key, path string, value any) {
+		if k.accepts.ok == nil || k.accepts.ok(value) {
+			return
+		}
+		shown := "this value"
+		if !k.secret {
+			shown = fmt.Sprintf("%#v", value)
+		}
+		problems = append(problems, Problem{c.Where(path), path, shown + " is not allowed; give " + k.accepts.give})
+	}
+	for k := range keys() {
+		switch k.value.(type) {
+		case int64:
+			check(k, k.path, v.GetInt64(k.path))
+		case []string:
+			for i, element := range v.GetStringSlice(k.path) {
+				check(k, fmt.Sprintf("%s[%d]", k.path, i), element)
+			}
+		default:
+			check(k, k.path, v.Get(k.path))
+		}
+	}
+	return problems
+}
+
+// checkTogether tests values against each other, and fetches the password.
+func checkTogether(c *Config) []Problem {
+	var problems []Problem
+	report := func(key, text string) {
+		problems = append(problems, Problem{c.Where(key), key, text})
+	}
+	m := &c.MQTT
+	if m.Listen == m.ListenWS && m.Listen != Off && !strings.HasSuffix(m.Listen, ":0") {
+		report("mqtt.listen_ws", `is the same address as mqtt.listen; give another port, or "off"`)
+	}
+	if m.Listen == Off && len(m.Servers) == 0 {
+		report("mqtt.listen", `is "off" and mqtt.servers is empty, so nothing could be published; give one of them`)
+	}
+	given := "mqtt.password"
+	if m.PasswordFile != "" {
+		given = "mqtt.password_file"
+		if m.Password.Reveal() != "" {
+			report(given, "mqtt.password is given too; remove one of them")
+		}
+		password, err := readPassword(m.PasswordFile)
+		if err != nil {
+			report(given, err.Error())
+		}
+		m.Password = newSecret(password)
+	} else if at := c.Where(given); at.File != "" && m.Password.Reveal() != "" {
+		if err := private(at.File); err != nil {
+			report(given, err.Error()+"; or use mqtt.password_file")
+		}
+	}
+	if (m.Password.Reveal() != "" || m.PasswordFile != "") && m.User == "" {
+		report(given, "MQTT knows no password without a user; give mqtt.user too")
+	}
+	return problems
+}
+
+// readPassword returns the first line of the file, which must be all of it.
+func readPassword(path string) (string, error) {
+	const most = 4096 // bytes; MQTT itself stops at 65,535
+	if err := private(path); err != nil {
+		return "", err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("%w; let the user of shoed read it", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err != nil {
+		return "", err
+	}
+	password := strings.TrimRight(string(text), "\r\n")
+	if password == "" || len(text) > most || strings.ContainsAny(password, "\r\n\x00") {
+		return "", fmt.Errorf("%s does not hold one line of 1 to %d bytes; write the password alone into it", path, most)
+	}
+	return password, nil
+}
+
+// private refuses a file that others than its owner can read. A group may if
+// root owns the file: root:shoed 0640 is the usual way to hand a secret to a
+// service, and systemd's credentials look like that too.
+func private(path string) error {
+	st, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("%w; write the password into it", err)
+	}
+	if err != nil {
+		return fmt.Errorf("%w; let the user of shoed read it", err)
+	}
+	if !st.Mode().IsRegular() {
+		return fmt.Errorf("%s is no regular file; give one", path)
+	}
+	open := st.Mode().Perm() & 0o077
+	if st.Sys().(*syscall.Stat_t).Uid == 0 {
+		open &^= 0o040
+	}
+	if open != 0 {
+		return fmt.Errorf("%s has mode %04o, so others can read or change it; run: chmod go= %s", path, st.Mode().Perm(), path)
+	}
+	return nil
+}

@@ -1,0 +1,162 @@
+package config
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+
+	"github.com/go-viper/mapstructure/v2"
+	"github.com/spf13/viper"
+)
+
+// Config is the whole configuration. It is complete and checked when Load returns
+// it, and nobody changes it afterwards. What each field means is written at its
+// key in keys.go and in the example file.
+type Config struct {
+	Rules   []string `mapstructure:"rules"` // "name=value" each, not checked here
+	Table   Table    `mapstructure:"table"`
+	Reader  Reader   `mapstructure:"reader"`
+	Journal Journal  `mapstructure:"journal"`
+	MQTT    MQTT     `mapstructure:"mqtt"`
+	Control Control  `mapstructure:"control"`
+	Log     Log      `mapstructure:"log"`
+
+	places map[string]Place // where each value that is not a default was given
+}
+
+// Table names the table.
+type Table struct {
+	Site  string `mapstructure:"site"`
+	ID    string `mapstructure:"id"`
+	Label string `mapstructure:"label"`
+}
+
+// Reader is the card reader and its serial line.
+type Reader struct {
+	Name        string `mapstructure:"name"`
+	Protocol    string `mapstructure:"protocol"`
+	Device      string `mapstructure:"device"`
+	BaudRate    int    `mapstructure:"baud_rate"`
+	DataBits    int    `mapstructure:"data_bits"`
+	Parity      string `mapstructure:"parity"`
+	StopBits    int    `mapstructure:"stop_bits"`
+	BufferBytes int    `mapstructure:"buffer_bytes"`
+}
+
+// Journal is the log on disk.
+type Journal struct {
+	Dir        string `mapstructure:"dir"`
+	MaxAgeDays int    `mapstructure:"max_age_days"`
+	MaxBytes   int64  `mapstructure:"max_bytes"`
+}
+
+// MQTT is the way out: a broker elsewhere, or the embedded one if Servers is
+// empty.
+type MQTT struct {
+	Servers        []string `mapstructure:"servers"`
+	User           string   `mapstructure:"user"`
+	Password       Secret   `mapstructure:"-"` // of password or of the file
+	PasswordFile   string   `mapstructure:"password_file"`
+	ClientID       string   `mapstructure:"client_id"`
+	KeepAliveS     int      `mapstructure:"keep_alive_s"`
+	WriteTimeoutMS int      `mapstructure:"write_timeout_ms"`
+	Window         int      `mapstructure:"window"`
+	Listen         string   `mapstructure:"listen"`
+	ListenWS       string   `mapstructure:"listen_ws"`
+}
+
+// Off is the value of MQTT.Listen and MQTT.ListenWS that opens no listener.
+const Off = "off"
+
+// Control is the local command socket.
+type Control struct {
+	Socket string `mapstructure:"socket"`
+}
+
+// Log is the program's own log.
+type Log struct {
+	Level  string `mapstructure:"level"`
+	Format string `mapstructure:"format"`
+}
+
+// maxFileBytes bounds the file: ten times the example with its comments.
+const maxFileBytes = 64 << 10
+
+// Load reads the file at path (none if path is empty), overrides it by the
+// SHOED_ variables of env (as from os.Environ) and fills in the defaults. If
+// anything is wrong it returns an *Error with all that is, or the error of
+// reading the file.
+//
+// Names and types are checked first, in the file and in env; if those are right,
+// all the values are.
+func Load(path string, env []string) (*Config, error) {
+	file, err := read(path)
+	if err != nil {
+		return nil, err
+	}
+	inFile := strict(path, file)
+	inEnv := environment(env)
+	if problems := append(inFile.problems, inEnv.problems...); len(problems) > 0 {
+		return nil, newError(problems)
+	}
+	v, err := layer(file, inEnv.values)
+	if err != nil {
+		return nil, fmt.Errorf("configuration %s: %w", path, err)
+	}
+	c := &Config{places: inFile.places}
+	maps.Copy(c.places, inEnv.places)
+	err = v.Unmarshal(c, func(d *mapstructure.DecoderConfig) { d.WeaklyTypedInput = false })
+	if err != nil {
+		return nil, fmt.Errorf("configuration %s: %w", path, err)
+	}
+	c.MQTT.Password = newSecret(v.GetString("mqtt.password"))
+	problems := append(checkEach(c, v), checkTogether(c)...)
+	if len(problems) > 0 {
+		return nil, newError(problems)
+	}
+	return c, nil
+}
+
+// Where tells where the value of a key was given, for errors found by others:
+// "reader.protocol", or "rules[2]" for the third rule.
+func (c *Config) Where(key string) Place {
+	return c.places[key]
+}
+
+func read(path string) ([]byte, error) {
+	if path == "" {
+		return nil, nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("configuration: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("configuration: %w", err)
+	}
+	if len(text) > maxFileBytes {
+		return nil, fmt.Errorf("configuration %s: larger than %d bytes; give the right file", path, maxFileBytes)
+	}
+	const byteOrderMark = "\ufeff" // some editors put one first
+	return bytes.TrimPrefix(text, []byte(byteOrderMark)), nil
+}
+
+// layer lays defaults, file and environment over each other.
+func layer(file []byte, env map[string]any) (*viper.Viper, error) {
+	v := viper.New()
+	for k := range keys() {
+		v.SetDefault(k.path, k.value)
+	}
+	v.SetConfigType("toml")
+	if err := v.ReadConfig(bytes.NewReader(file)); err != nil {
+		return nil, err
+	}
+	for path, value := range env {
+		v.Set(path, value)
+	}
+	return v, nil
+}

@@ -1,0 +1,179 @@
+package config
+
+import (
+	"fmt"
+	"iter"
+	"net"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// section is one [section] of the file; the nameless one comes before all others.
+type section struct {
+	name, doc string
+	keys      []key
+}
+
+// key is one setting. The type of its default is its type: string, int64, bool or
+// []string, whose elements are checked one by one.
+type key struct {
+	name    string // within its section
+	value   any    // the default
+	doc     string // without the full stop at its end
+	accepts accepts
+	secret  bool // messages must not show the value
+
+	path string // full name, set by keys
+}
+
+// accepts says which values are allowed, in words that follow "give", and tests
+// one. Its zero value allows everything of the key's type.
+type accepts struct {
+	give string
+	ok   func(value any) bool
+}
+
+var sections = []section{
+	{"", "", []key{
+		{name: "rules", value: []string{}, doc: `House rules that differ from the usual ones, each "name=value", such as "decks=8" or "burn=first_card"`},
+	}},
+	{"table", "The table.", []key{
+		{name: "site", value: "house", doc: "The house, as in topic names", accepts: name},
+		{name: "id", value: "table-1", doc: "The table, unique in the house, as in topic names", accepts: name},
+		{name: "label", value: "", doc: "What stands on the felt, for people", accepts: printable(16)},
+	}},
+	{"reader", "The card reader and its serial line.", []key{
+		{name: "name", value: "reader", doc: "Its name in messages and in the journal", accepts: name},
+		{name: "protocol", value: "angel", doc: "What it speaks", accepts: name},
+		{name: "device", value: "/dev/ttyUSB0", doc: "The serial port; a name in /dev/serial/by-id stays with the adapter, ttyUSB numbers move", accepts: absolute},
+		{name: "baud_rate", value: int64(4800), doc: "Speed of the line", accepts: within(300, 4000000)},
+		{name: "data_bits", value: int64(8), doc: "Data bits of a character", accepts: within(5, 8)},
+		{name: "parity", value: "none", doc: "Parity of a character", accepts: oneOf("none", "even", "odd")},
+		{name: "stop_bits", value: int64(1), doc: "Stop bits of a character", accepts: within(1, 2)},
+		{name: "buffer_bytes", value: int64(262144), doc: "How much may wait between line and journal before bytes are dropped, which is reported", accepts: within(4096, 16777216)},
+	}},
+	{"journal", "The journal on disk: everything read and everything that followed.", []key{
+		{name: "dir", value: "/var/lib/shoed", doc: "Its folder", accepts: absolute},
+		{name: "max_age_days", value: int64(30), doc: "How long it is kept, in days", accepts: within(1, 3650)},
+		{name: "max_bytes", value: int64(1000000000), doc: "How large it may grow", accepts: within(50000000, 1000000000000)},
+	}},
+	{"mqtt", "The way out.", []key{
+		{name: "servers", value: []string{}, doc: `Brokers, tried in random order; none means the broker inside shoed, see listen`, accepts: server, secret: true},
+		{name: "user", value: "", doc: "User at the broker; empty for none", accepts: printable(128)},
+		{name: "password", value: "", doc: "Password at the broker; better in password_file. With it, nobody but the owner may be able to read this file (or root's group, if root owns it)", secret: true},
+		{name: "password_file", value: "", doc: "File with the password, readable by nobody but its owner (or by root's choice of group, if root owns it, as systemd credentials are); empty for none", accepts: orEmpty(absolute)},
+		{name: "client_id", value: "", doc: "Client id at the broker; empty to derive it from site and table", accepts: orEmpty(matching(`^[0-9A-Za-z._-]{1,64}$`, "1 to 64 of letters, digits, '.', '_' and '-'"))},
+		{name: "keep_alive_s", value: int64(20), doc: "Silence after which the link is probed, in seconds", accepts: within(5, 3600)},
+		{name: "write_timeout_ms", value: int64(3000), doc: "How long a write may block before the link counts as dead, in milliseconds", accepts: within(100, 60000)},
+		{name: "window", value: int64(1), doc: "Messages under way at once; more than 1 may arrive out of order after a reconnect", accepts: within(1, 16)},
+		{name: "listen", value: "127.0.0.1:1883", doc: "Where the broker inside shoed listens; port 0 takes a free one", accepts: loopback},
+		{name: "listen_ws", value: "127.0.0.1:9001", doc: "The same for MQTT over WebSocket", accepts: loopback},
+	}},
+	{"control", "The local command socket.", []key{
+		{name: "socket", value: "/run/shoed/shoed.sock", doc: "Its path", accepts: socketPath},
+	}},
+	{"log", "The program's own log.", []key{
+		{name: "level", value: "info", doc: "What is logged", accepts: oneOf("debug", "info", "warn", "error")},
+		{name: "format", value: "auto", doc: "How; auto is text for a terminal and JSON otherwise", accepts: oneOf("auto", "text", "json")},
+	}},
+}
+
+// keys yields every key with its full name, in the order of the file.
+func keys() iter.Seq[key] {
+	return func(yield func(key) bool) {
+		for _, s := range sections {
+			for _, k := range s.keys {
+				k.path = k.name
+				if s.name != "" {
+					k.path = s.name + "." + k.name
+				}
+				if !yield(k) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func keyAt(path string) (key, bool) {
+	for k := range keys() {
+		if k.path == path {
+			return k, true
+		}
+	}
+	return key{}, false
+}
+
+func isSection(name string) bool {
+	return name != "" && slices.ContainsFunc(sections, func(s section) bool { return s.name == name })
+}
+
+var (
+	name     = matching(`^[a-z0-9][a-z0-9-]{0,31}$`, "1 to 32 of a-z, 0-9 and '-', not starting with '-'")
+	absolute = accepts{"an absolute path", func(v any) bool { return isAbsolute(v.(string)) }}
+	// The kernel's sockaddr_un holds 108 bytes with the closing zero.
+	socketPath = accepts{"an absolute path of at most 107 bytes", func(v any) bool { return isAbsolute(v.(string)) && len(v.(string)) <= 107 }}
+	server     = accepts{`addresses such as "mqtt://broker:1883" or "tcp://broker:1883", with a port and without user or password (encrypted ones are not supported yet)`, isServer}
+	loopback   = accepts{`"off" or a loopback address with a port, such as "127.0.0.1:1883"; an address that others can reach is refused until there is access control`, isLoopback}
+)
+
+func within(low, high int64) accepts {
+	return accepts{fmt.Sprintf("%d to %d", low, high), func(v any) bool { return v.(int64) >= low && v.(int64) <= high }}
+}
+
+func oneOf(words ...string) accepts {
+	last := len(words) - 1
+	give := `"` + strings.Join(words[:last], `", "`) + `" or "` + words[last] + `"`
+	return accepts{give, func(v any) bool { return slices.Contains(words, v.(string)) }}
+}
+
+func matching(pattern, give string) accepts {
+	re := regexp.MustCompile(pattern)
+	return accepts{give, func(v any) bool { return re.MatchString(v.(string)) }}
+}
+
+func printable(most int) accepts {
+	return accepts{fmt.Sprintf("at most %d printable characters", most), func(v any) bool {
+		s := v.(string)
+		unprintable := strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
+		return utf8.ValidString(s) && !unprintable && utf8.RuneCountInString(s) <= most
+	}}
+}
+
+func orEmpty(a accepts) accepts {
+	return accepts{a.give + `, or ""`, func(v any) bool { return v == "" || a.ok(v) }}
+}
+
+func isAbsolute(s string) bool {
+	return filepath.IsAbs(s) && !strings.ContainsFunc(s, unicode.IsControl)
+}
+
+func isServer(v any) bool {
+	u, err := url.Parse(v.(string))
+	if err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return false
+	}
+	port, err := strconv.Atoi(u.Port())
+	if err != nil || port < 1 || port > 65535 {
+		return false
+	}
+	return (u.Scheme == "tcp" || u.Scheme == "mqtt") && u.Path == ""
+}
+
+func isLoopback(v any) bool {
+	if v == Off {
+		return true
+	}
+	host, portText, err := net.SplitHostPort(v.(string))
+	port, portErr := strconv.Atoi(portText)
+	if err != nil || portErr != nil || port < 0 || port > 65535 {
+		return false
+	}
+	return host == "localhost" || net.ParseIP(host).IsLoopback()
+}
