@@ -88,7 +88,7 @@ func sendAnswer(socket string, body []byte, out io.Writer) error {
 		return fmt.Errorf("no shoed answers: %w; is it running, and are you its user or root?", err)
 	}
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(controlTimeout + time.Second))
+	conn.SetDeadline(time.Now().Add(3 * controlTimeout))
 	if _, err := conn.Write(append(body, '\n')); err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ import (
 // line, as in round's text but without at and by, and gives one reply.
 
 const (
-	controlTimeout = 10 * time.Second // for a client that does not finish, or a disk that is full
+	controlTimeout = 5 * time.Second // for a client that does not finish, and for the core while its disk is full
 	maxRequest     = 8 << 10          // bytes, as for commands over MQTT
 )
 
@@ -61,7 +61,7 @@ func serveControl(ctx context.Context, l net.Listener, answers chan<- request) {
 		if err != nil {
 			return
 		}
-		go func() { // ends with its deadline at the latest
+		go func() { // ends with its deadlines at the latest
 			defer conn.Close()
 			conn.SetDeadline(time.Now().Add(controlTimeout))
 			reply := controlReply{}
@@ -69,6 +69,7 @@ func serveControl(ctx context.Context, l net.Listener, answers chan<- request) {
 			if reply.Events = events; err != nil {
 				reply.Error = err.Error()
 			}
+			conn.SetDeadline(time.Now().Add(controlTimeout))
 			json.NewEncoder(conn).Encode(reply) // a client that is gone has no use for it
 		}()
 	}

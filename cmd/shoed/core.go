@@ -387,6 +387,9 @@ func (c *core) snapshotAtShoe() error {
 }
 
 func (c *core) prune() error {
+	if clockState() == "unset" {
+		return nil // years ahead or behind, age means nothing
+	}
 	p, err := c.journal.Prune()
 	if err != nil && !errors.Is(err, journal.ErrFull) {
 		return err

@@ -253,8 +253,8 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// auditor keeps every event that a broker sends.
-type auditor struct {
+// witness keeps every event that a broker sends.
+type witness struct {
 	mu     sync.Mutex
 	events []mqtt.Event
 	lines  [][]byte
@@ -263,10 +263,10 @@ type auditor struct {
 	status mqtt.Status
 }
 
-func audit(t testing.TB, server string) *auditor {
+func audit(t testing.TB, server string) *witness {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	a := &auditor{}
+	a := &witness{}
 	ended, err := mqtt.Subscribe(ctx, server, "test", "t1", a.message)
 	if err != nil {
 		t.Fatal(err)
@@ -275,7 +275,7 @@ func audit(t testing.TB, server string) *auditor {
 	return a
 }
 
-func (a *auditor) message(topic string, _ bool, payload []byte) {
+func (a *witness) message(topic string, _ bool, payload []byte) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch topic[strings.LastIndexByte(topic, '/')+1:] {
@@ -294,7 +294,7 @@ func (a *auditor) message(topic string, _ bool, payload []byte) {
 }
 
 // last is the highest seq received.
-func (a *auditor) last() uint64 {
+func (a *witness) last() uint64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	last := uint64(0)
@@ -304,7 +304,7 @@ func (a *auditor) last() uint64 {
 	return last
 }
 
-func (a *auditor) see(f func(*auditor) bool) func() bool {
+func (a *witness) see(f func(*witness) bool) func() bool {
 	return func() bool {
 		a.mu.Lock()
 		defer a.mu.Unlock()
@@ -313,7 +313,7 @@ func (a *auditor) see(f func(*auditor) bool) func() bool {
 }
 
 // decided lists the decided rounds received, repeats left out.
-func (a *auditor) decided(t testing.TB) []string {
+func (a *witness) decided(t testing.TB) []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	seen := map[uint64]bool{}

@@ -149,7 +149,7 @@ func (tb *table) lastSeq() uint64 {
 
 // checkStream: every event up to last was received, once unless the copy is
 // marked, and all copies say the same.
-func checkStream(t *testing.T, a *auditor, last uint64) {
+func checkStream(t *testing.T, a *witness, last uint64) {
 	t.Helper()
 	a.mu.Lock()
 	defer a.mu.Unlock()
