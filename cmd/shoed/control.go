@@ -24,7 +24,7 @@ import (
 
 const (
 	controlTimeout = 5 * time.Second // for a client that does not finish, and for the core while its disk is full
-	maxRequest     = 8 << 10          // bytes, as for commands over MQTT
+	maxRequest     = 8 << 10         // bytes, as for commands over MQTT
 )
 
 type controlReply struct {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -57,9 +58,10 @@ type table struct {
 	config string
 	line   *sim.Pair
 
-	cmd    *exec.Cmd
-	log    *lockedBuffer
-	exited chan error
+	program string // "" is the test binary itself
+	cmd     *exec.Cmd
+	log     *lockedBuffer
+	exited  chan error
 }
 
 // newTable writes a configuration; nothing runs yet. rules are name=value.
@@ -142,8 +144,10 @@ func (tb *table) send(b []byte) {
 func (tb *table) start() {
 	tb.t.Helper()
 	tb.log = &lockedBuffer{}
-	tb.cmd = exec.Command(os.Args[0], "run", "--config", tb.config)
-	tb.cmd.Env = append(os.Environ(), asProgram+"=1")
+	tb.cmd = exec.Command(cmp.Or(tb.program, os.Args[0]), "run", "--config", tb.config)
+	if tb.program == "" {
+		tb.cmd.Env = append(os.Environ(), asProgram+"=1")
+	}
 	tb.cmd.Stderr = tb.log
 	if err := tb.cmd.Start(); err != nil {
 		tb.t.Fatal(err)
