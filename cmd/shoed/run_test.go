@@ -191,42 +191,13 @@ func TestFullDisk(t *testing.T) {
 	broker := startMosquitto(t)
 	auditor := audit(t, broker.url())
 	tb := newTable(t, broker.url())
-	disk := filepath.Join(tb.dir, "journal")
-	if err := os.MkdirAll(disk, 0o750); err != nil {
-		t.Fatal(err)
-	}
-	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", disk).CombinedOutput(); err != nil {
-		t.Fatalf("mount a small disk (needs root): %v: %s", err, out)
-	}
-	t.Cleanup(func() { tb.kill(); syscall.Unmount(disk, 0) })
+	disk := tb.smallDisk()
 	tb.plug()
 	tb.running()
 	startShoe(t, tb)
 	eventually(t, "round 1 open", auditor.see(func(a *witness) bool { return a.state.Phase == mqtt.PhaseDealing }))
-	fill := filepath.Join(disk, "fill")
-	f, err := os.Create(fill)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for err == nil { // every last byte
-		_, err = f.Write(make([]byte, 512))
-	}
-	f.Close()
-	sent, seq := 0, byte('4')
-	eventually(t, "the log to say that the table holds", func() bool {
-		if strings.Contains(tb.log.String(), "code=storage.lost") {
-			return true
-		}
-		// standing by fills what room the file itself still had
-		b, err := scanner.AngelTelegram(seq, round.Input{Kind: round.InReader, Reader: round.ReaderStandby})
-		if err != nil {
-			t.Fatal(err)
-		}
-		seq = scanner.AngelNext(seq)
-		tb.send(b)
-		sent++
-		return false
-	})
+	fill := fillDisk(t, disk)
+	seq := tb.standbyUntilHeld('4')
 	before := auditor.last()
 	tb.send(card(t, seq, round.ToBanker, 1, "7c"))
 	if err := tb.answer("confirm"); err == nil || !strings.Contains(err.Error(), "busy") {
@@ -248,6 +219,87 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("the log does not say that it goes on:\n%s", tb.log)
 	}
 	tb.verify()
+}
+
+// TestOverflow: what a reader sends while the disk is full is kept in bounded
+// memory. What did not fit is reader.gap, never silence.
+func TestOverflow(t *testing.T) {
+	broker := startMosquitto(t)
+	auditor := audit(t, broker.url())
+	tb := newTable(t, broker.url())
+	replaceIn(t, tb.config, "[reader]", "[reader]\nbuffer_bytes = 4096")
+	disk := tb.smallDisk()
+	tb.plug()
+	tb.running()
+	startShoe(t, tb)
+	eventually(t, "round 1 open", auditor.see(func(a *witness) bool { return a.state.Phase == mqtt.PhaseDealing }))
+	fill := fillDisk(t, disk)
+	seq := tb.standbyUntilHeld('4')
+	for range 1200 {
+		seq = tb.standby(seq)
+	}
+	if err := os.Remove(fill); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "reader.gap", auditor.see(func(a *witness) bool { return a.state.Paused != nil && a.state.Paused.Code == "reader.gap" }))
+	eventually(t, "the log to say what was lost", func() bool { return strings.Contains(tb.log.String(), "code=reader.overflow") })
+	if err := tb.stop(); err != nil {
+		t.Error(err)
+	}
+	tb.verify()
+}
+
+// smallDisk puts the journal on a disk of its own, of 16 MB.
+func (tb *table) smallDisk() string {
+	tb.t.Helper()
+	disk := filepath.Join(tb.dir, "journal")
+	if err := os.MkdirAll(disk, 0o750); err != nil {
+		tb.t.Fatal(err)
+	}
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", disk).CombinedOutput(); err != nil {
+		tb.t.Fatalf("mount a small disk (needs root): %v: %s", err, out)
+	}
+	tb.t.Cleanup(func() { tb.kill(); syscall.Unmount(disk, 0) })
+	return disk
+}
+
+// fillDisk takes every last byte, in a file.
+func fillDisk(t *testing.T, disk string) string {
+	t.Helper()
+	fill := filepath.Join(disk, "fill")
+	f, err := os.Create(fill)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for err == nil {
+		_, err = f.Write(make([]byte, 512))
+	}
+	return fill
+}
+
+// standbyUntilHeld uses up what room the journal's own files still have.
+func (tb *table) standbyUntilHeld(seq byte) byte {
+	tb.t.Helper()
+	eventually(tb.t, "the log to say that the table holds", func() bool {
+		if strings.Contains(tb.log.String(), "code=storage.lost") {
+			return true
+		}
+		seq = tb.standby(seq)
+		return false
+	})
+	return seq
+}
+
+// standby sends a telegram that means nothing.
+func (tb *table) standby(seq byte) (next byte) {
+	tb.t.Helper()
+	b, err := scanner.AngelTelegram(seq, round.Input{Kind: round.InReader, Reader: round.ReaderStandby})
+	if err != nil {
+		tb.t.Fatal(err)
+	}
+	tb.send(b)
+	return scanner.AngelNext(seq)
 }
 
 // TestRefusesToStart: what is wrong before the first card is said once,
