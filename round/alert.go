@@ -7,10 +7,21 @@ type Code uint8
 
 const (
 	DealExtraCard Code = iota + 1
+	DealWrongBoxLate
+	DealWrongBox
+	DealSelfCorrected
+	DealNotPlaced
 	DealEarly
+	DealLate
 	DealMissingCard
+	DealDoubleCard
 	DealWhilePaused
 	DealPushedBack
+	InsuranceEarlyDeal
+	InsuranceNotPosted
+	InsuranceWrongSpot
+	InsuranceWrongRate
+	InsuranceExposed
 	ReaderUnread
 	ReaderGapped
 	ReaderLost
@@ -21,10 +32,15 @@ const (
 	ReaderSetting
 	ReaderNoVerdict
 	DealerCall
+	PauseUnresolved
 	ShoeBurn
+	ShoeCutPosition
+	ShoeLateCard
 	ShoeChangeUnproven
 	ShoeShort
 	ShoeTooMany
+	ShoeForeignCard
+	ShoeSuspectOrder
 	ShoeDrained
 	PowerMidRound
 	codes = iota + 1
@@ -74,51 +90,79 @@ type alertRule struct {
 	seed     string // the house document that asks for it; "" where only game.md does
 	answers  []Do
 	settings []Setting // besides the default
+	private  bool      // for the full view only
 }
 
 var alertRules = [codes]alertRule{
-	DealExtraCard: {"deal.extra_card", 2, holdsDealing, AffectsNone, "001",
-		[]Do{DoHoldCard}, []Setting{SetNextRound, SetBurn, SetFreeHand}},
-	DealEarly: {"deal.early", 2, holdsNothing, AffectsNone, "001",
-		[]Do{DoAck}, []Setting{SetVoid}},
-	DealMissingCard: {"deal.missing_card", 1, holdsAll, AffectsAll, "001",
-		[]Do{DoCorrect, DoVoid, DoResume}, nil},
-	DealWhilePaused: {"deal.while_paused", 2, holdsDealing, AffectsNone, "001",
-		[]Do{DoHoldCard}, nil},
-	DealPushedBack: {"deal.pushed_back", 1, holdsAll, AffectsAll, "001",
-		[]Do{DoConfirm, DoCorrect, DoVoid}, nil},
-	ReaderUnread: {"reader.unread", 1, holdsAll, AffectsAll, "001",
-		[]Do{DoConfirm, DoCorrect, DoVoid}, nil},
-	ReaderGapped: {"reader.gap", 1, holdsAll, AffectsAll, "001",
-		[]Do{DoConfirm, DoCorrect, DoVoid}, []Setting{SetVoid}},
-	ReaderLost: {"reader.lost", 2, holdsNothing, AffectsNone, "001",
-		nil, nil},
-	ReaderDisagrees: {"reader.disagrees", 1, holdsAll, AffectsAll, "001",
-		[]Do{DoConfirm, DoCorrect, DoVoid}, nil},
-	ReaderQuit: {"reader.quit", 2, holdsNothing, AffectsAll, "001",
-		[]Do{DoAck}, nil},
-	ReaderOutOfGame: {"reader.out_of_game", 4, holdsNothing, AffectsNone, "",
-		nil, []Setting{SetPause}},
-	ReaderLocked: {"reader.locked", 3, holdsNothing, AffectsNone, "",
-		[]Do{DoAck}, nil},
-	ReaderSetting: {"reader.setting", 2, holdsNothing, AffectsNone, "",
-		[]Do{DoAck}, nil},
-	ReaderNoVerdict: {"reader.no_verdict", 3, holdsNothing, AffectsNone, "",
-		[]Do{DoAck}, nil},
-	DealerCall: {"dealer.call", 2, holdsAll, AffectsNone, "001",
-		[]Do{DoResume, DoVoid}, nil},
-	ShoeBurn: {"shoe.burn", 2, holdsAll, AffectsNone, "001",
-		[]Do{DoConfirm, DoNewShoe}, nil},
-	ShoeChangeUnproven: {"shoe.change_unproven", 2, holdsAll, AffectsNone, "",
-		[]Do{DoConfirm, DoNewShoe}, []Setting{SetAccept}},
-	ShoeShort: {"shoe.short", 2, holdsAll, AffectsNone, "",
-		[]Do{DoNewShoe}, nil},
-	ShoeTooMany: {"shoe.too_many", 1, holdsAll, AffectsAll, "",
-		[]Do{DoVoid, DoNewShoe}, nil},
-	ShoeDrained: {"shoe.drained", 3, holdsNothing, AffectsNone, "001",
-		[]Do{DoAck}, nil},
-	PowerMidRound: {"power.mid_round", 1, holdsAll, AffectsAll, "001",
-		[]Do{DoConfirm, DoCorrect, DoVoid}, nil},
+	DealExtraCard: {name: "deal.extra_card", priority: 2, holds: holdsDealing, seed: "001",
+		answers: []Do{DoHoldCard}, settings: []Setting{SetNextRound, SetBurn, SetFreeHand}},
+	DealWrongBoxLate: {name: "deal.wrong_box_late", priority: 1, holds: holdsAll, affects: AffectsAll, seed: "000 note 6",
+		answers: []Do{DoArranged, DoVoid}, settings: []Setting{SetVoid}},
+	DealWrongBox: {name: "deal.wrong_box", priority: 1, holds: holdsAll, affects: AffectsAll, seed: "001",
+		answers: []Do{DoArranged, DoVoid}, settings: []Setting{SetVoid}},
+	DealSelfCorrected: {name: "deal.self_corrected", priority: 4},
+	DealNotPlaced: {name: "deal.not_placed", priority: 2, seed: "001",
+		answers: []Do{DoArranged, DoSensorsOff}},
+	DealEarly: {name: "deal.early", priority: 2, seed: "001",
+		answers: []Do{DoAck}, settings: []Setting{SetVoid}},
+	DealLate: {name: "deal.late", priority: 3, seed: "001",
+		answers: []Do{DoAck}},
+	DealMissingCard: {name: "deal.missing_card", priority: 1, holds: holdsAll, affects: AffectsAll, seed: "001",
+		answers: []Do{DoCorrect, DoVoid, DoResume}},
+	DealDoubleCard: {name: "deal.double_card", priority: 1, holds: holdsAll, affects: AffectsAll, seed: "001",
+		answers: []Do{DoConfirm, DoCorrect, DoVoid}, settings: []Setting{SetVoid}},
+	DealWhilePaused: {name: "deal.while_paused", priority: 2, holds: holdsDealing, seed: "001",
+		answers: []Do{DoHoldCard}},
+	DealPushedBack: {name: "deal.pushed_back", priority: 1, holds: holdsAll, affects: AffectsAll, seed: "001",
+		answers: []Do{DoConfirm, DoCorrect, DoVoid}},
+	InsuranceEarlyDeal: {name: "insurance.early_deal", priority: 4, seed: "000 note 1"},
+	InsuranceNotPosted: {name: "insurance.not_posted", priority: 4, seed: "000 note 2"},
+	InsuranceWrongSpot: {name: "insurance.wrong_spot", priority: 4, seed: "000 note 3"},
+	InsuranceWrongRate: {name: "insurance.wrong_rate", priority: 4, seed: "000 note 4"},
+	InsuranceExposed: {name: "insurance.exposed", priority: 3, affects: AffectsInsurance, seed: "000 note 5",
+		answers: []Do{DoAck}, settings: []Setting{SetVoid}},
+	ReaderUnread: {name: "reader.unread", priority: 1, holds: holdsAll, affects: AffectsAll, seed: "001",
+		answers: []Do{DoConfirm, DoCorrect, DoVoid}},
+	ReaderGapped: {name: "reader.gap", priority: 1, holds: holdsAll, affects: AffectsAll, seed: "001",
+		answers: []Do{DoConfirm, DoCorrect, DoVoid}, settings: []Setting{SetVoid}},
+	ReaderLost: {name: "reader.lost", priority: 2, seed: "001",
+		answers: []Do{DoManual}},
+	ReaderDisagrees: {name: "reader.disagrees", priority: 1, holds: holdsAll, affects: AffectsAll, seed: "001",
+		answers: []Do{DoConfirm, DoCorrect, DoVoid}},
+	ReaderQuit: {name: "reader.quit", priority: 2, affects: AffectsAll, seed: "001",
+		answers: []Do{DoAck}},
+	ReaderOutOfGame: {name: "reader.out_of_game", priority: 4,
+		answers: []Do{DoResume}, settings: []Setting{SetPause}},
+	ReaderLocked: {name: "reader.locked", priority: 3,
+		answers: []Do{DoAck}},
+	ReaderSetting: {name: "reader.setting", priority: 2,
+		answers: []Do{DoAck}},
+	ReaderNoVerdict: {name: "reader.no_verdict", priority: 3,
+		answers: []Do{DoAck}},
+	DealerCall: {name: "dealer.call", priority: 2, holds: holdsAll, seed: "001",
+		answers: []Do{DoResume, DoVoid}},
+	PauseUnresolved: {name: "pause.unresolved", priority: 1, affects: AffectsAll, seed: "001",
+		answers: []Do{DoVoid}},
+	ShoeBurn: {name: "shoe.burn", priority: 2, holds: holdsAll, seed: "001",
+		answers: []Do{DoConfirm, DoNewShoe}},
+	ShoeCutPosition: {name: "shoe.cut_position", priority: 3,
+		answers: []Do{DoAck}},
+	ShoeLateCard: {name: "shoe.late_card", priority: 2, holds: holdsDealing,
+		answers: []Do{DoHoldCard, DoNewShoe}},
+	ShoeChangeUnproven: {name: "shoe.change_unproven", priority: 2, holds: holdsAll,
+		answers: []Do{DoConfirm, DoNewShoe}, settings: []Setting{SetAccept}},
+	ShoeShort: {name: "shoe.short", priority: 2, holds: holdsAll,
+		answers: []Do{DoNewShoe}},
+	ShoeTooMany: {name: "shoe.too_many", priority: 1, holds: holdsAll, affects: AffectsAll,
+		answers: []Do{DoVoid, DoNewShoe}},
+	ShoeForeignCard: {name: "shoe.foreign_card", priority: 1, holds: holdsAll, affects: AffectsAll,
+		answers: []Do{DoVoid, DoNewShoe}},
+	ShoeSuspectOrder: {name: "shoe.suspect_order", priority: 3, private: true,
+		answers: []Do{DoAck, DoResume}, settings: []Setting{SetOff, SetPause}},
+	ShoeDrained: {name: "shoe.drained", priority: 3, seed: "001",
+		answers: []Do{DoAck}},
+	PowerMidRound: {name: "power.mid_round", priority: 1, holds: holdsAll, affects: AffectsAll, seed: "001",
+		answers: []Do{DoConfirm, DoCorrect, DoVoid}},
 }
 
 // Alert is an abnormal condition that waits for an answer.
@@ -174,29 +218,40 @@ func (c Code) Affects() Affects { return alertRules[c].affects }
 
 // Who cleared an alert, where it was not a person.
 const (
-	byRule   = "rule"   // the house decided beforehand
-	byCard   = "card"   // the due card came
-	byReader = "reader" // it was settled at the reader
-	byDevice = "device" // it came back
-	byVoid   = "void"   // its round is void
+	byRule    = "rule"    // the house decided beforehand
+	byCard    = "card"    // the due card came
+	byReader  = "reader"  // it was settled at the reader
+	byDevice  = "device"  // it came back
+	byVoid    = "void"    // its round is void
+	bySensors = "sensors" // they see that it is right now
+	byResume  = "resume"  // the table goes on
 )
+
+// remark tells what is noted only (P4): it never stands.
+func (t *step) remark(code Code, expected, seen Fact) {
+	t.announce(&Alert{Code: code, Priority: alertRules[code].priority, Round: t.about()}, expected, seen)
+}
 
 // tell reports an alert that the house's rules answer at once: it never
 // stands and nothing waits for it.
 func (t *step) tell(code Code, expected, seen Fact) {
-	t.AlertNo++
-	t.emit(Event{Kind: AlertRaised, Alert: t.AlertNo, Code: code, Priority: alertRules[code].priority, Expected: expected, Seen: seen})
-	t.emit(Event{Kind: AlertCleared, Alert: t.AlertNo, Code: code, By: byRule})
+	t.remark(code, expected, seen)
+	t.emit(Event{Kind: AlertCleared, Round: t.about(), Alert: t.AlertNo, Code: code, By: byRule})
+}
+
+// about is the round that an alert raised now is about.
+func (t *step) about() uint16 {
+	if t.Round.Open || t.Round.Decided {
+		return t.Round.No
+	}
+	return 0
 }
 
 // raise makes an alert stand, pausing the table when its rule says so. The
 // same code about the same round is one alert seen again.
 func (t *step) raise(code Code, expected, seen Fact) *Alert {
 	rule := &alertRules[code]
-	about := uint16(0)
-	if t.Round.Open || t.Round.Decided {
-		about = t.Round.No
-	}
+	about := t.about()
 	for i := range t.Alerts {
 		if a := &t.Alerts[i]; a.No != 0 && a.Code == code && a.Round == about {
 			a.Count++
@@ -204,33 +259,71 @@ func (t *step) raise(code Code, expected, seen Fact) *Alert {
 		}
 	}
 	a := Alert{Code: code, Priority: rule.priority, Holds: rule.holds, Round: about, At: t.at.UnixNano(), Count: 1}
-	if code == ReaderLost && t.Round.Open {
+	switch {
+	case code == ReaderLost && t.Round.Open && !t.Manual:
 		a.Priority, a.Holds = 1, holdsAll
+	case t.Rules.On[code] == SetPause:
+		a.Priority, a.Holds = min(a.Priority, 2), holdsAll
 	}
-	if code == ReaderOutOfGame && t.Rules.On[code] == SetPause {
-		a.Priority, a.Holds = 2, holdsAll
-	}
-	t.AlertNo++
-	a.No = t.AlertNo
-	t.emit(Event{Kind: AlertRaised, Round: about, Alert: a.No, Code: code, Priority: a.Priority, Expected: expected, Seen: seen})
+	t.announce(&a, expected, seen)
 	kept := &a
-	if a.Priority < 4 {
+	if a.Public() || t.Alerts[len(t.Alerts)-1].No == 0 {
 		kept = t.keep(a)
 	}
 	if a.Holds != holdsNothing && t.PausedBy == 0 {
-		t.PausedBy = code
+		t.closeWindow(ClosePaused)
+		t.PausedBy, t.PausedAt, t.UnresolvedTold = code, t.at.UnixNano(), false
 		t.emit(Event{Kind: TablePaused, Code: code})
 	}
 	return kept
 }
 
-// keep stores a standing alert in the order raised; when there is no room the
-// newest that holds nothing gives way and is counted.
+// announce numbers an alert and tells it. One for the full view only has a
+// number of its own kind, so that the public ones show no gap.
+func (t *step) announce(a *Alert, expected, seen Fact) {
+	e := Event{Kind: AlertRaised, Round: a.Round, Code: a.Code, Priority: a.Priority, Expected: expected, Seen: seen}
+	if alertRules[a.Code].private && a.Holds == holdsNothing {
+		t.PrivateNo++
+		a.No = t.PrivateNo | privateAlert
+		e.Alert = a.No
+		t.audit(e)
+		return
+	}
+	t.AlertNo++
+	a.No = t.AlertNo
+	e.Alert = a.No
+	t.emit(e)
+}
+
+// privateAlert marks the numbers of alerts that are not public.
+const privateAlert = 1 << 31
+
+// Public reports whether the alert may be told to everybody.
+func (a *Alert) Public() bool { return a.No&privateAlert == 0 }
+
+// say makes an event about an alert, for those who know of the alert.
+func (t *step) say(e Event) {
+	if e.Alert&privateAlert != 0 {
+		t.audit(e)
+		return
+	}
+	t.emit(e)
+}
+
+// keep stores a standing alert in the order raised. When there is no room one
+// that is not public gives way, then the newest that holds nothing, counted.
 func (t *step) keep(a Alert) *Alert {
 	for i := range t.Alerts {
 		if t.Alerts[i].No == 0 {
 			t.Alerts[i] = a
 			return &t.Alerts[i]
+		}
+	}
+	for i := range t.Alerts {
+		if !t.Alerts[i].Public() {
+			t.drop(i)
+			t.Alerts[len(t.Alerts)-1] = a
+			return &t.Alerts[len(t.Alerts)-1]
 		}
 	}
 	t.AlertsLost++
@@ -268,14 +361,21 @@ func (t *step) clear(no uint32, by string) {
 	for i := range t.Alerts {
 		if a := t.Alerts[i]; a.No == no && no != 0 {
 			t.drop(i)
-			t.emit(Event{Kind: AlertCleared, Round: a.Round, Alert: a.No, Code: a.Code, By: by})
+			t.say(Event{Kind: AlertCleared, Round: a.Round, Alert: a.No, Code: a.Code, By: by})
 			break
 		}
 	}
+	t.resumeIfFree()
+}
+
+// resumeIfFree ends the pause once nothing holds the table any more.
+func (t *step) resumeIfFree() {
 	if t.PausedBy != 0 && t.held() == holdsNothing {
 		code := t.PausedBy
-		t.PausedBy = 0
+		t.PausedBy, t.PausedAt = 0, 0
+		t.Round.ActedAt = t.at.UnixNano()
 		t.emit(Event{Kind: TableResumed, Code: code})
+		t.clearAll(byResume, PauseUnresolved)
 	}
 }
 

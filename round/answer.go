@@ -12,20 +12,38 @@ func (t *step) answer(ans *Answer) {
 	}
 }
 
-// asked finds the alert that is answered: the one named, or the oldest that
-// allows the answer.
+// asked finds the alert that is answered: the one named, or the oldest public
+// one that allows the answer; none where the answer needs none.
 func (t *step) asked(ans *Answer) (Alert, Refusal) {
 	for i := range t.Alerts {
 		a := &t.Alerts[i]
 		switch {
-		case a.No == 0 || ans.Alert != 0 && a.No != ans.Alert:
+		case a.No == 0 || ans.Alert != 0 && a.No != ans.Alert || ans.Alert == 0 && !a.Public():
+		case ans.Do == DoCorrect && ans.Alert == 0 && ans.Round != 0 && ans.Round != a.Round: // about another round
 		case a.allows(ans.Do):
 			return *a, 0
 		case ans.Alert != 0:
 			return Alert{}, RefusedNotForAlert
 		}
 	}
+	if ans.Alert == 0 && t.unasked(ans) {
+		return Alert{}, 0
+	}
 	return Alert{}, RefusedNoAlert
+}
+
+// unasked reports whether an answer may come without an alert: a correction of
+// a named round, what is done about insurance, cards by hand in manual mode.
+func (t *step) unasked(ans *Answer) bool {
+	switch ans.Do {
+	case DoCorrect:
+		return ans.Round != 0
+	case DoVoidInsurance, DoReopen:
+		return true
+	case DoManual:
+		return t.Manual
+	}
+	return false
 }
 
 func (t *step) apply(ans *Answer, a Alert) Refusal {
@@ -34,7 +52,7 @@ func (t *step) apply(ans *Answer, a Alert) Refusal {
 		return t.resume(ans, a)
 	case DoAck:
 		t.accept(ans, a)
-		t.emit(Event{Kind: AlertAcked, Alert: a.No, Code: a.Code, By: ans.By})
+		t.say(Event{Kind: AlertAcked, Round: a.Round, Alert: a.No, Code: a.Code, By: ans.By})
 		t.clear(a.No, ans.By)
 	case DoConfirm:
 		return t.confirm(ans, a)
@@ -46,14 +64,30 @@ func (t *step) apply(ans *Answer, a Alert) Refusal {
 		return t.holdCard(ans, a)
 	case DoNewShoe:
 		return t.newShoe(ans, a)
-	default:
-		return RefusedNotForAlert
+	case DoArranged:
+		t.accept(ans, a)
+		t.arranged()
+		t.clearAll(ans.By, DealWrongBox, DealWrongBoxLate, DealNotPlaced)
+	case DoSensorsOff:
+		t.accept(ans, a)
+		t.SensorsOff = true
+		t.clearAll(ans.By, DealNotPlaced)
+	case DoManual:
+		return t.manual(ans, a)
+	case DoVoidInsurance:
+		if !t.hasInsurance() {
+			return RefusedWindow
+		}
+		t.accept(ans, a)
+		t.voidInsurance(0)
+	case DoReopen:
+		return t.reopen(ans, a)
 	}
 	return 0
 }
 
 func (t *step) accept(ans *Answer, a Alert) {
-	t.emit(Event{Kind: AnswerAccepted, Do: ans.Do, By: ans.By, Alert: a.No, Code: a.Code, Where: ans.Where})
+	t.say(Event{Kind: AnswerAccepted, Do: ans.Do, By: ans.By, Alert: a.No, Code: a.Code, Where: ans.Where})
 }
 
 // resume goes on as things are. Refused while an alert that holds the table
@@ -115,18 +149,22 @@ func (t *step) heldSince(no uint32) bool {
 	return false
 }
 
-// void cancels the round. A shoe that is out (shoe.too_many) still needs its
-// new_shoe afterwards.
+// void cancels the round. A shoe that is out (shoe.too_many,
+// shoe.foreign_card) still needs its new_shoe afterwards.
 func (t *step) void(ans *Answer, a Alert) Refusal {
 	r := &t.Round
-	if !r.Open && !(r.Decided && a.Round == r.No) && a.Code == ShoeTooMany {
+	shoeOut := a.Code == ShoeTooMany || a.Code == ShoeForeignCard
+	if !r.Open && !(r.Decided && a.Round == r.No) && shoeOut {
 		return RefusedNoRound
 	}
 	t.accept(ans, a)
-	if r.Open || r.Decided && a.Round == r.No {
+	switch {
+	case r.Open || r.Decided && a.Round == r.No:
 		t.voidRound(a.Code, ans.By)
+	case a.Code == ReaderUnread:
+		t.Shoe.Account.Void++ // no round was open: its card is all there is
 	}
-	if a.Code != ShoeTooMany {
+	if !shoeOut {
 		t.clear(a.No, ans.By)
 	}
 	return 0
@@ -142,7 +180,7 @@ func (t *step) newShoe(ans *Answer, a Alert) Refusal {
 	}
 	t.accept(ans, a)
 	t.load(a.Decks)
-	t.clearAll(ans.By, ShoeChangeUnproven, ShoeTooMany)
+	t.clearAll(ans.By, ShoeChangeUnproven, ShoeTooMany, ShoeForeignCard, ShoeLateCard)
 	if a.Code == ShoeChangeUnproven && a.HasCard {
 		t.proposed(a.Card)
 	}
@@ -156,15 +194,16 @@ func (t *step) holdCard(ans *Answer, a Alert) Refusal {
 	switch {
 	case where == WhereNextRound && ans.Exposed:
 		return RefusedExposed
-	case a.Code == DealExtraCard && !a.HasCard:
+	case a.Code != DealWhilePaused && !a.HasCard:
 		return RefusedNoCard
-	case where == 0, a.Code == DealExtraCard && where == WhereUse, a.Code == DealWhilePaused && where == WhereFreeHand:
+	case where == 0, a.Code == DealExtraCard && where == WhereUse, a.Code == DealWhilePaused && where == WhereFreeHand,
+		a.Code == ShoeLateCard && where != WhereBurn:
 		return RefusedWhere
 	}
 	t.accept(ans, a)
 	t.clear(a.No, ans.By)
 	switch {
-	case a.Code == DealExtraCard:
+	case a.Code != DealWhilePaused:
 		t.disposeOf(a.Card, where)
 	case where == WhereUse:
 		t.Usable = t.Waiting.N // dealt when nothing holds the table any more
@@ -180,144 +219,11 @@ func (t *step) holdCard(ans *Answer, a Alert) Refusal {
 func (t *step) disposeOf(d Drawn, where Where) {
 	switch where {
 	case WhereBurn:
-		if int(t.Shoe.NBurned) < len(t.Shoe.Burned) {
-			t.Shoe.Burned[t.Shoe.NBurned] = d.Card
-			t.Shoe.NBurned++
-		}
+		t.keepBurned(d.Card)
 	case WhereNextRound, WhereFreeHand:
-		t.Next.push(d)
+		if !t.Next.push(d) {
+			t.Shoe.Account.OutOfGame++
+		}
 		t.NextFree = t.NextFree || where == WhereFreeHand
 	}
-}
-
-// correct says which cards lie in which boxes. What it says is shown by it.
-// In a round already decided it must not change who had to draw.
-func (t *step) correct(ans *Answer, a Alert) Refusal {
-	old := t.Round
-	if !old.Open && !old.Decided || ans.Round != 0 && ans.Round != old.No {
-		return RefusedNoRound
-	}
-	next := t.State
-	if refusal := next.rearrange(ans.Cards); refusal != 0 {
-		return refusal
-	}
-	if old.Decided && (!next.Round.Complete || next.Round.N != old.N) {
-		return RefusedDraw
-	}
-	t.accept(ans, a)
-	t.recount(&old, &next.Round, a.Code == ReaderUnread)
-	t.Round = next.Round
-	for b := P1; b <= B3; b++ {
-		if c := ans.Cards[b]; c != 0 {
-			t.emit(Event{Kind: CardShown, Round: old.No, Hand: b.Side(), Pos: b.Pos(), Card: c})
-		}
-	}
-	t.Round.ReaderIgnored, t.Round.HasVerdict = true, false
-	if old.Decided && t.Round.Cards != old.Cards {
-		t.redecide(old)
-	}
-	t.clear(a.No, ans.By)
-	if t.Waiting.N == t.Usable {
-		if w := t.standing(DealWhilePaused); w != nil {
-			t.clear(w.No, ans.By)
-		}
-	}
-	return 0
-}
-
-// rearrange lays the named cards into the round in hand, if that is a deal
-// that the rules allow.
-func (s *State) rearrange(cards [7]Card) Refusal {
-	var at [7]Drawn
-	r := &s.Round
-	loose := Queue{}
-	for _, d := range r.Cards[:r.N] {
-		if d.Box == 0 {
-			loose.push(d)
-		} else {
-			at[d.Box] = d
-		}
-	}
-	for b, c := range cards {
-		if c == Masked {
-			return RefusedCards
-		}
-		if c != 0 {
-			at[b] = Drawn{Card: c, Box: Box(b), Shown: true, Counts: true}
-		}
-	}
-	r.N, r.Cards = 0, [6]Drawn{}
-	t := step{State: *s}
-	for n := 0; n < len(r.Cards); n++ {
-		t.layout()
-		d := at[t.Round.Due]
-		at[t.Round.Due] = Drawn{}
-		if t.Round.Due == 0 || d.Card == 0 {
-			break
-		}
-		t.Round.Cards[t.Round.N] = d
-		t.Round.N++
-	}
-	for loose.N > 0 && t.Round.N < 6 && t.Round.N >= 4 {
-		t.Round.Cards[t.Round.N] = loose.pop()
-		t.Round.N++
-	}
-	t.layout()
-	for _, left := range at[P1:] {
-		if left.Card != 0 {
-			return RefusedDraw
-		}
-	}
-	*s = t.State
-	return 0
-}
-
-// recount brings the count of the shoe's cards in line with a correction. A
-// card that was not in the round before is the oldest one held, when it has
-// that face or none; else it left the shoe without being seen.
-func (t *step) recount(old, now *Round, unreadCounted bool) {
-	var was [7]Drawn
-	for _, d := range old.Cards[:old.N] {
-		was[d.Box] = d
-	}
-	for i := range now.Cards[:now.N] {
-		d := &now.Cards[i]
-		before := was[d.Box]
-		if d.Box == 0 || before.Card == d.Card && before.Shown {
-			continue
-		}
-		if before.Shown {
-			t.Shoe.Shown[before.Card.Index()]--
-		}
-		t.countShown(d.Card)
-		if before.Card == d.Card {
-			continue
-		}
-		switch {
-		case before.Card.Known():
-			t.Shoe.Known[before.Card.Index()]--
-		case before.Card == Masked:
-		case t.Waiting.N > 0 && (t.Waiting.Cards[0].Card == d.Card || t.Waiting.Cards[0].Card == Masked):
-			t.Usable -= min(t.Usable, 1)
-			if t.Waiting.pop().Card == d.Card {
-				continue
-			}
-		case unreadCounted:
-			unreadCounted = false
-		default:
-			t.Shoe.Out++
-		}
-		t.countFace(d.Card)
-	}
-}
-
-// redecide publishes the decision of a corrected round.
-func (t *step) redecide(old Round) {
-	t.tally(-1)
-	t.Round.Rev++
-	outcome, tags := t.judge()
-	t.record(outcome, tags|TagCorrected)
-	e := t.decision(RoundCorrected)
-	e.Was = old.Outcome
-	t.emit(e)
 }

@@ -11,6 +11,9 @@ func (t *step) card(in *Input) {
 	d := Drawn{Card: in.Card, To: in.To, Again: in.Again, Claim: BoxOf(in.To.Side(), in.Pos)}
 	switch in.Outside {
 	case 0:
+		now, gap := t.at.UnixNano(), ms(t.Rules.CardGapMS)
+		d.Quick = now > t.LastDrawAt && now-t.LastDrawAt < gap
+		t.LastDrawAt = now
 		t.arrive(d)
 	case OutsideOverdraw:
 		d.Over = true
@@ -18,13 +21,23 @@ func (t *step) card(in *Input) {
 		t.extra(d)
 	default:
 		t.count(&d)
+		t.Shoe.Account.OutOfGame++
 		t.emit(Event{Kind: CardDealt, Outside: in.Outside, Card: Masked})
-		t.raise(ReaderOutOfGame, Fact{Kind: FactGameCards}, Fact{Kind: FactCard, Card: Masked})
+		expected, seen := Fact{Kind: FactGameCards}, Fact{Kind: FactCard, Card: Masked}
+		if t.Rules.On[ReaderOutOfGame] == SetPause {
+			t.raise(ReaderOutOfGame, expected, seen)
+			return
+		}
+		t.remark(ReaderOutOfGame, expected, seen)
 	}
 }
 
 // arrive takes a card of the game, fresh from the shoe or held until now.
 func (t *step) arrive(d Drawn) {
+	if t.Manual {
+		t.note(NoteManual)
+		return
+	}
 	if a := t.standing(ReaderUnread); a != nil && !a.HasCard && !d.Counts {
 		t.reread(a, d)
 		return
@@ -41,8 +54,10 @@ func (t *step) arrive(d Drawn) {
 func (t *step) proposed(d Drawn) {
 	if t.heldBesides(DealWhilePaused) {
 		t.count(&d)
-		t.Waiting.pushFront(d)
-		t.Usable++
+		if !t.Waiting.pushFront(d) {
+			t.Shoe.Account.OutOfGame++
+		}
+		t.Usable = min(t.Usable+1, t.Waiting.N)
 		return
 	}
 	t.use(d)
@@ -90,7 +105,7 @@ func (t *step) use(d Drawn) {
 func (t *step) deal(d Drawn) {
 	r := &t.Round
 	switch {
-	case t.standing(ShoeTooMany) != nil:
+	case t.standing(ShoeTooMany) != nil || t.standing(ShoeForeignCard) != nil:
 		t.hold(d)
 	case r.Open && d.Claim == P1 && !r.ReaderIgnored && r.N > 0:
 		t.missing(Fact{Kind: FactNextRound})
@@ -134,14 +149,7 @@ func (t *step) open(d Drawn) {
 		return
 	}
 	early := t.Rules.RoundStart == StartBets && t.Bets == BetsOpen
-	t.Shoe.Rounds++
-	t.Round = Round{No: t.Shoe.Rounds, Open: true, Free: t.NextFree}
-	t.Bets, t.Started, t.Cleared, t.NextFree = BetsUnknown, false, false, false
-	opened := RoundOpened
-	if t.Round.Free {
-		opened = FreeHandOpened
-	}
-	t.emit(Event{Kind: opened})
+	t.begin()
 	for t.Next.N > 0 && t.Round.Open {
 		held := t.Next.pop()
 		// The reader did not deal this card into the round: from here on its
@@ -157,6 +165,18 @@ func (t *step) open(d Drawn) {
 	if early {
 		t.early()
 	}
+}
+
+// begin opens the next round, without cards yet.
+func (t *step) begin() {
+	t.Shoe.Rounds++
+	t.Round = Round{No: t.Shoe.Rounds, Open: true, Free: t.NextFree}
+	t.Bets, t.Started, t.Cleared, t.NextFree = BetsUnknown, false, false, false
+	if t.Round.Free {
+		t.emit(Event{Kind: FreeHandOpened})
+		return
+	}
+	t.emit(Event{Kind: RoundOpened, Bets: t.Rules.openBets(t.Round.No)})
 }
 
 // early: a card before bets were closed closes them; the round is dealt, or
@@ -178,15 +198,37 @@ func (t *step) place(d Drawn) {
 		t.hold(d)
 		return
 	}
+	if r.Insured.Open {
+		t.closeWindow(CloseCard)
+		t.remark(InsuranceEarlyDeal, Fact{Kind: FactWindowOpen}, Fact{Kind: FactCard, Card: Masked})
+	}
+	t.clearAll(byCard, DealLate)
+	r.LateTold = false
 	d.Shown = d.Card.Known() && (t.Rules.Reveal == RevealOnDraw || d.Turned || d.Shown)
-	r.Cards[r.N] = d
+	i := r.N
+	r.Cards[i] = d
 	r.N++
+	r.DrawnAt[i], r.ActedAt = t.at.UnixNano(), t.at.UnixNano()
 	t.layout()
-	placed := &r.Cards[r.N-1]
+	placed := &r.Cards[i]
 	if placed.Shown {
 		t.countShown(placed.Card)
 	}
 	t.emit(Event{Kind: CardDealt, Hand: placed.Box.Side(), Pos: placed.Box.Pos(), Card: placed.seen()})
+	if d.Quick {
+		t.doubleCard(Fact{Kind: FactGapAfter, N: uint16(min(t.Rules.CardGapMS, 65535))}, Fact{Kind: FactCard, Card: Masked})
+	}
+}
+
+// doubleCard: two cards left the shoe together, or the reader skipped a card
+// of a hand (deal.double_card).
+func (t *step) doubleCard(expected, seen Fact) {
+	if t.Rules.On[DealDoubleCard] == SetVoid {
+		t.tell(DealDoubleCard, expected, seen)
+		t.voidRound(DealDoubleCard, byRule)
+		return
+	}
+	t.raise(DealDoubleCard, expected, seen)
 }
 
 // layout works out, from the faces that the table has shown, which box each
@@ -308,6 +350,7 @@ func (t *step) hold(d Drawn) {
 
 func (t *step) aside(d Drawn) {
 	if !t.Waiting.push(d) {
+		t.Shoe.Account.OutOfGame++ // it is counted, but its place in the order is lost
 		t.raise(ReaderGapped, Fact{Kind: FactTablePaused}, Fact{Kind: FactHeldOverflow, N: queueRoom})
 		return
 	}

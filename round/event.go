@@ -61,16 +61,30 @@ type Event struct {
 	Player, Banker Hand
 	Tags           Tags
 	Was            Outcome // round.corrected
+	AsDealt        bool    // round.corrected: not by the draw table
 
 	Decks       uint8  // shoe.loaded
 	Cards       uint16 // shoe.*: cards in the shoe, burned, or out of it, as the kind says
 	Shown, Lost uint16 // shoe.reconciled
-	Last        bool   // shoe.cut_card: the round in hand or the next is the last
+	Account     Account
+	Last        bool // shoe.cut_card: the round in hand or the next is the last
 
 	Alert          uint32
 	Code           Code
 	Priority       uint8
 	Expected, Seen Fact
+
+	Bets    uint32 // round.opened: those open, a bit each
+	Settled [bets]Settled
+	NBets   uint8
+
+	Stage    Stage
+	Why      WindowClose
+	ClosesAt int64 // ns UTC
+	Offers   [maxOffers]Offer
+	NOffers  uint8
+	TieLoses bool       // insurance.opened: a tie loses on offers that do not win on it
+	Unseen   [10]uint16 // insurance.opened: by value, the cards that the table has not shown
 
 	By      string // who answered, or what cleared
 	Do      Do
@@ -126,6 +140,7 @@ const (
 	NoteReaderLocked
 	NoteReaderUnlocked
 	NoteReread
+	NoteManual
 )
 
 // Refusal says why an answer had no effect.
@@ -143,6 +158,8 @@ const (
 	RefusedNoRound
 	RefusedRoundOpen
 	RefusedWhere
+	RefusedAsDealt
+	RefusedWindow
 )
 
 // Fact is what an alert expected or saw, as a code with its numbers; text.go
@@ -205,6 +222,28 @@ const (
 	FactBetsClosed
 	FactSettingsKept
 	FactGameCards
+	FactRoundsCards
+	FactForeign
+	FactPutRight
+	FactNoBox
+	FactCardIn
+	FactNotDrawn
+	FactAnswer
+	FactStillPaused
+	FactShuffled
+	FactOrder
+	FactRevealOrder
+	FactOtherHandFirst
+	FactSpot
+	FactPays
+	FactRatesLaidOut
+	FactNoRates
+	FactWindowOpen
+	FactCutRange
+	FactGapAfter
+	FactSkipped
+	FactCorrected
+	FactOffers
 	FactLocked
 	FactSetting
 	FactSixCards

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 )
 
 var (
@@ -28,6 +29,7 @@ var (
 		NoteReaderLocked:        "reader locked",
 		NoteReaderUnlocked:      "reader unlocked",
 		NoteReread:              "re-read proposed for the unread card",
+		NoteManual:              "card of the reader not dealt: cards are given by hand",
 	}
 	refusalText = [...]string{
 		RefusedNoAlert:          "no standing alert allows this answer",
@@ -41,6 +43,8 @@ var (
 		RefusedNoRound:          "no such round in hand",
 		RefusedRoundOpen:        "a round is open: void it first",
 		RefusedWhere:            "this card cannot go there",
+		RefusedAsDealt:          "these cards change who had to draw: say as_dealt, or void",
+		RefusedWindow:           "there is no such insurance",
 	}
 	affectsText = []string{"none", "insurance", "all"}
 )
@@ -98,13 +102,21 @@ type EventText struct {
 	Banker  *HandText `json:"banker,omitempty"`
 	Tags    []string  `json:"tags,omitzero"`
 	Was     string    `json:"was,omitempty"`
+	AsDealt bool      `json:"as_dealt,omitempty"`
 
-	Decks    *uint8  `json:"decks,omitempty"`
-	Cards    *uint16 `json:"cards,omitempty"`
-	CardsOut *uint16 `json:"cards_out,omitempty"`
-	Shown    *uint16 `json:"shown,omitempty"`
-	Left     *uint16 `json:"left,omitempty"`
-	Last     *bool   `json:"last,omitempty"`
+	Bets any `json:"bets,omitzero"` // round.opened: names; round.settled: by name, BetText
+
+	Stage    string      `json:"stage,omitempty"`
+	ClosesAt string      `json:"closes_at,omitempty"`
+	Offers   []OfferText `json:"offers,omitzero"`
+
+	Decks    *uint8       `json:"decks,omitempty"`
+	Cards    *uint16      `json:"cards,omitempty"`
+	CardsOut *uint16      `json:"cards_out,omitempty"`
+	Shown    *uint16      `json:"shown,omitempty"`
+	Left     *uint16      `json:"left,omitempty"`
+	Account  *AccountText `json:"account,omitempty"`
+	Last     *bool        `json:"last,omitempty"`
 
 	Alert    string   `json:"alert,omitempty"`
 	Code     string   `json:"code,omitempty"`
@@ -148,6 +160,12 @@ func (e *Event) Text() EventText {
 		if t.Hand, t.Pos = e.Hand.String(), e.Pos; e.Hand == 0 && e.To == 0 {
 			t.Hand = "unknown"
 		}
+	case RoundOpened:
+		t.Bets = betNames(e.Bets)
+	case RoundSettled:
+		t.Rev, t.Bets = &e.Rev, settledText(e)
+	case InsuranceOpened, InsuranceClosed, InsuranceVoided, InsuranceSettled:
+		t.insurance(e)
 	case RoundDecided, RoundCorrected:
 		t.decision(e)
 	case RoundVoided:
@@ -161,6 +179,7 @@ func (e *Event) Text() EventText {
 	case ShoeCutCard:
 		t.CardsOut, t.Last = &e.Cards, &e.Last
 	case ShoeReconciled:
+		t.Account = e.Account.text()
 		t.CardsOut, t.Shown, t.Left = &e.Cards, &e.Shown, &e.Lost
 	case AlertRaised:
 		t.alert(e)
@@ -175,7 +194,87 @@ func (e *Event) Text() EventText {
 func (t *EventText) decision(e *Event) {
 	p, b := e.Player.Text(), e.Banker.Text()
 	t.Rev, t.Outcome, t.Player, t.Banker, t.Tags = &e.Rev, e.Outcome.String(), &p, &b, e.Tags.Texts()
-	t.Was = e.Was.String()
+	t.Was, t.AsDealt = e.Was.String(), e.AsDealt
+}
+
+// BetText is a bet's result in JSON.
+type BetText struct {
+	Result string `json:"result"`
+	Pays   string `json:"pays,omitempty"` // when won
+}
+
+func settledText(e *Event) map[string]BetText {
+	all := map[string]BetText{}
+	for _, s := range e.Settled[:e.NBets] {
+		text := BetText{Result: s.Result.String()}
+		if s.Result == BetWon {
+			text.Pays = s.Pays.String()
+		}
+		all[s.Bet.String()] = text
+	}
+	return all
+}
+
+// OfferText is an insurance offer in JSON. Probabilities are whole numbers over
+// den, absent where they were not asked for; null over the window's end.
+type OfferText struct {
+	Row    uint8   `json:"row"`
+	Side   string  `json:"side"`
+	WinsOn string  `json:"wins_on"`
+	Pays   string  `json:"pays"`
+	Win    *uint64 `json:"win,omitempty"`
+	Push   *uint64 `json:"push,omitempty"`
+	Lose   *uint64 `json:"lose,omitempty"`
+	Den    *uint64 `json:"den,omitempty"`
+	Result string  `json:"result,omitempty"` // insurance.settled
+	Posted string  `json:"posted,omitempty"` // what the dealer laid out
+}
+
+// Text of the offer.
+func (o *Offer) Text() OfferText {
+	text := OfferText{Row: o.Row, Side: o.Side.String(), WinsOn: o.WinsOn.String(), Pays: o.Pays.String(), Result: o.Result.String()}
+	if o.Den != 0 {
+		text.Win, text.Push, text.Lose, text.Den = &o.Win, &o.Push, &o.Lose, &o.Den
+	}
+	if o.Posted.Den != 0 {
+		text.Posted = o.Posted.String()
+	}
+	return text
+}
+
+func (t *EventText) insurance(e *Event) {
+	t.Stage = e.Stage.String()
+	switch e.Kind {
+	case InsuranceClosed:
+		t.Why = closeText[e.Why]
+		return
+	case InsuranceVoided:
+		t.Why, t.Code = t.Code, ""
+		if t.Why == "" {
+			t.Why = "answer"
+		}
+		return
+	case InsuranceOpened:
+		t.ClosesAt = time.Unix(0, e.ClosesAt).UTC().Format(EventTime)
+	}
+	t.Offers = []OfferText{}
+	for i := range e.Offers[:e.NOffers] {
+		t.Offers = append(t.Offers, e.Offers[i].Text())
+	}
+}
+
+// AccountText is an Account in JSON.
+type AccountText struct {
+	Rounds    uint16 `json:"rounds"`
+	Void      uint16 `json:"void"`
+	Burned    uint16 `json:"burned"`
+	Held      uint16 `json:"held"`
+	OutOfGame uint16 `json:"out_of_game"`
+	Drained   uint16 `json:"drained"`
+}
+
+func (a Account) text() *AccountText {
+	return &AccountText{a.Rounds, a.Void, a.Burned, a.Held, a.OutOfGame, a.Drained}
 }
 
 func (t *EventText) alert(e *Event) {
@@ -302,6 +401,55 @@ func (f Fact) tableString() string {
 		return "the reader's settings were changed"
 	case FactSixCards:
 		return "at least 6 cards for a round"
+	case FactRoundsCards:
+		return "a card of this round"
+	case FactForeign:
+		return "another card in " + f.Box.String()
+	case FactPutRight:
+		return "put right by the dealer"
+	case FactNoBox:
+		return "it lies in no box"
+	case FactCardIn:
+		return "it lies in " + f.Box.String()
+	case FactNotDrawn:
+		return "not drawn yet"
+	case FactAnswer:
+		return "an answer"
+	case FactStillPaused:
+		return "still paused by " + f.Name
+	case FactShuffled:
+		return "an order as a shuffle makes it"
+	case FactOrder:
+		return map[uint16]string{suspectedRanks: "a long run of one rank", suspectedSuits: "a long run of one suit",
+			suspectedSteps: "a long run of ranks in sequence", suspectedBlock: "cards in an order that came before"}[f.N]
+	}
+	return f.insuranceString()
+}
+
+func (f Fact) insuranceString() string {
+	switch f.Kind {
+	case FactRevealOrder:
+		return map[RevealOrder]string{RevealPlayerFirst: "Player's hand first", RevealBankerFirst: "Banker's hand first"}[RevealOrder(f.N)]
+	case FactOtherHandFirst:
+		return "the other hand first"
+	case FactSpot:
+		return "rates laid out for " + sideText[f.N]
+	case FactPays:
+		return fmt.Sprintf("%d:%d", f.N, f.M)
+	case FactRatesLaidOut:
+		return "the dealer's rates"
+	case FactNoRates:
+		return "none laid out"
+	case FactWindowOpen:
+		return "no card while insurance is open"
+	case FactCutRange:
+		return fmt.Sprintf("%d to %d cards behind the cut card", f.N, f.M)
+	case FactGapAfter:
+		return fmt.Sprintf("%d ms between cards", f.N)
+	case FactCorrected:
+		return "what they rested on was corrected"
+	case FactOffers:
+		return "offers made on what the cards are"
 	case FactSettingsKept:
 		return "settings left as they are"
 	case FactGameCards:

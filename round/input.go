@@ -177,4 +177,5 @@ type Answer struct {
 	Where   Where   // hold_card
 	Exposed bool    // hold_card: somebody saw the card's face
 	Round   uint16  // correct: the round's number; 0 for the one in hand
+	AsDealt bool    // correct: the cards lie so, although the draw table says otherwise
 }

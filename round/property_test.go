@@ -38,8 +38,11 @@ func randomInput(r *rand.Rand) round.Input {
 	in.Box, in.Hand, in.Open, in.On = round.Box(r.IntN(7)), round.Side(r.IntN(3)), r.IntN(2) == 0, r.IntN(2) == 0
 	in.Reader, in.Button = round.ReaderSays(r.IntN(4)), round.Button(r.IntN(5))
 	in.Decks, in.Code, in.Name = uint8(r.IntN(3)), uint8(r.IntN(8)), "reader"
+	in.Insurance = round.Insurance{Do: round.InsuranceDo(r.IntN(4)), Side: round.Side(r.IntN(3)), WinsOn: round.Outcome(r.IntN(4)),
+		Pays: round.Ratio{Num: uint16(r.IntN(5)), Den: uint16(r.IntN(3))}, Spot: round.Side(r.IntN(3))}
 	in.Verdict = round.Verdict{Outcome: round.Outcome(r.IntN(3) + 1), PlayerPair: r.IntN(9) == 0, Quit: r.IntN(30) == 0}
-	in.Answer = round.Answer{Do: round.Do(r.IntN(13)), By: "anna", Alert: uint32(r.IntN(3)), Where: round.Where(r.IntN(5)), Exposed: r.IntN(5) == 0}
+	in.Answer = round.Answer{Do: round.Do(r.IntN(13)), By: "anna", Alert: uint32(r.IntN(3)), Where: round.Where(r.IntN(5)), Exposed: r.IntN(5) == 0,
+		Round: uint16(max(0, r.IntN(12)-8)), AsDealt: r.IntN(2) == 0}
 	for b := range in.Answer.Cards {
 		if r.IntN(3) == 0 {
 			in.Answer.Cards[b] = card()
@@ -62,6 +65,14 @@ func randomRules(t *testing.T, r *rand.Rand) round.Rules {
 	pick("deal.extra_card=default", "deal.extra_card=burn", "deal.extra_card=next_round", "deal.extra_card=free_hand")
 	pick("reader.gap=default", "reader.gap=void")
 	pick("shoe.change_unproven=default", "shoe.change_unproven=accept")
+	pick("placement=none", "placement=presence", "placement=rfid")
+	pick("card_gap_ms=0", "card_gap_ms=900")
+	pick("insurance_post=none", "insurance_post=dealer")
+	pick("reveal_order=any", "reveal_order=player_first")
+	pick("insurance.exposed=default", "insurance.exposed=void")
+	pick("deal.wrong_box=default", "deal.wrong_box=void")
+	pick("deal.double_card=default", "deal.double_card=void")
+	pick("reader.out_of_game=default", "reader.out_of_game=pause")
 	return rules
 }
 
@@ -72,9 +83,11 @@ func TestRandomWalk(t *testing.T) {
 	for _, seed := range seeds(t, 60) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		s := round.New(randomRules(t, r))
-		seq := uint64(0)
+		seq, at := uint64(0), start
 		for n := range 1500 {
 			in := randomInput(r)
+			at = at.Add(time.Duration(r.IntN(3000)) * time.Millisecond)
+			in.At = at
 			before := s
 			after, events, err := s.Step(in, nil)
 			again, eventsAgain, _ := before.Step(in, nil)
@@ -119,6 +132,14 @@ func checkInvariants(t *testing.T, seed uint64, n int, s *round.State, events []
 	}
 	if known > int(s.Shoe.Out) {
 		fail("%d faces known of %d cards out", known, s.Shoe.Out)
+	}
+	acc := s.Accounted()
+	sum := acc.Rounds + acc.Burned + acc.Held + acc.OutOfGame + acc.Void + acc.Drained
+	if s.Round.Open {
+		sum += uint16(s.Round.N)
+	}
+	if sum != s.Shoe.Out {
+		fail("%d cards out of the shoe, accounted for %d: %+v", s.Shoe.Out, sum, acc)
 	}
 	holds := false
 	for _, a := range s.Alerts {

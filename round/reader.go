@@ -38,6 +38,10 @@ func (t *step) gap(seen FactKind) {
 // unread: a card left the shoe and its face is not known. The next card that
 // is read is proposed as the same one (reader.unread).
 func (t *step) unread(why string) {
+	if t.standing(ReaderUnread) != nil {
+		t.hold(Drawn{Card: Masked}) // one more: it cannot be the same one
+		return
+	}
 	t.count(&Drawn{Card: Masked})
 	expected := Fact{Kind: FactReadable}
 	if t.Round.Open && t.Round.Due != 0 {
@@ -103,7 +107,10 @@ func (t *step) settleOverdraw() {
 	}
 	d, has := a.Card, a.HasCard
 	t.clear(a.No, byReader)
-	if has && !d.Named {
+	switch {
+	case has && d.Named:
+		t.Shoe.Account.OutOfGame++
+	case has:
 		t.disposeOf(d, WhereNextRound)
 	}
 }

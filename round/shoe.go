@@ -26,6 +26,7 @@ func (t *step) countFace(c Card) (wrong bool) {
 		return false
 	}
 	t.Shoe.Known[c.Index()]++
+	t.watchOrder(c)
 	if t.Shoe.Known[c.Index()] <= t.Shoe.Decks {
 		return false
 	}
@@ -82,6 +83,7 @@ func (t *step) load(decks uint8) {
 	t.Round, t.Tally, t.Last = Round{}, Tally{}, Summary{}
 	t.Next, t.NextFree = Queue{}, false
 	t.Usable = t.Waiting.keep(t.Shoe.No, t.Usable)
+	t.Past, t.SensorsOff = [maxRounds]Past{}, false
 	t.emit(Event{Kind: ShoeLoaded, Decks: decks, Cards: uint16(t.Shoe.Cards())})
 	switch t.Rules.Burn {
 	case BurnFirstCard:
@@ -94,7 +96,7 @@ func (t *step) load(decks uint8) {
 	default:
 		t.start()
 	}
-	t.clearAll(DoNewShoe.String(), ShoeBurn, ShoeShort, ShoeDrained, ReaderUnread, DealExtraCard, ReaderOutOfGame)
+	t.clearAll(DoNewShoe.String(), ShoeBurn, ShoeShort, ShoeDrained, ShoeLateCard, ShoeSuspectOrder, ReaderUnread, DealExtraCard, ReaderOutOfGame)
 	if t.Waiting.N == t.Usable {
 		t.clearAll(DoNewShoe.String(), DealWhilePaused)
 	}
@@ -193,12 +195,18 @@ func (t *step) opening(d Drawn) {
 // firstCard is shown; its value says how many are burned: ace 1 … 9, ten and
 // faces 10 (game.md section 1; seed 001).
 func (t *step) firstCard(d Drawn) {
+	t.Shoe.Phase = ShoeBurning
+	t.Shoe.Account.Burned++ // it is burned with the others
+	t.showOpening(d.Card)
+}
+
+func (t *step) showOpening(c Card) {
 	s := &t.Shoe
-	s.First, s.Phase = d.Card, ShoeBurning
-	t.countShown(d.Card)
-	t.emit(Event{Kind: CardShown, To: ToFirst, Card: d.Card})
-	if d.Card.Known() && t.Rules.Burn == BurnFirstCard {
-		if s.BurnDue = uint8(d.Card.Value()); s.BurnDue == 0 {
+	s.First = c
+	t.countShown(c)
+	t.emit(Event{Kind: CardShown, To: ToFirst, Card: c})
+	if c.Known() && t.Rules.Burn == BurnFirstCard {
+		if s.BurnDue = uint8(c.Value()); s.BurnDue == 0 {
 			s.BurnDue = 10
 		}
 	}
@@ -211,12 +219,18 @@ func (t *step) burn(d Drawn) {
 }
 
 func (t *step) putBurned(d Drawn) {
+	t.keepBurned(d.Card)
+	t.emit(Event{Kind: CardDealt, To: ToBurn, Card: Masked})
+}
+
+// keepBurned remembers a burned card, for the full view once the shoe is over.
+func (t *step) keepBurned(c Card) {
 	s := &t.Shoe
+	s.Account.Burned++
 	if int(s.NBurned) < len(s.Burned) {
-		s.Burned[s.NBurned] = d.Card
+		s.Burned[s.NBurned] = c
 		s.NBurned++
 	}
-	t.emit(Event{Kind: CardDealt, To: ToBurn, Card: Masked})
 }
 
 // burnMaybeDone puts the shoe in play once all due cards are burned.
@@ -261,6 +275,9 @@ func (t *step) cutCard() {
 	if !t.Round.Open {
 		s.LastNo++
 	}
+	if left := s.Left(); left < int(t.Rules.CutMin) || left > int(t.Rules.CutMax) {
+		t.raise(ShoeCutPosition, Fact{Kind: FactCutRange, N: uint16(t.Rules.CutMin), M: uint16(t.Rules.CutMax)}, Fact{Kind: FactCardsInShoe, N: uint16(max(left, 0))})
+	}
 	last := !t.Round.Open && s.LastNo == s.Rounds+1 || t.Round.Open && s.LastNo == s.Rounds
 	t.emit(Event{Kind: ShoeCutCard, Cards: s.Out, Last: last})
 }
@@ -270,20 +287,51 @@ func (s *Shoe) lastRound() bool { return s.CutOut && s.Rounds >= s.LastNo }
 
 // endShoe: what still comes out is drained; only a new shoe goes on.
 func (t *step) endShoe() {
-	t.Shoe.Phase = ShoeOver
+	s := &t.Shoe
+	s.Phase = ShoeOver
+	t.Bets, t.Started = BetsUnknown, false
 	t.tellBurned()
-	t.emit(Event{Kind: ShoeEnded, Cards: t.Shoe.Out})
+	t.emit(Event{Kind: ShoeEnded, Cards: s.Out})
+	t.reconcile()
+}
+
+// reconcile says where every card of the shoe went.
+func (t *step) reconcile() {
 	shown := 0
 	for _, n := range t.Shoe.Shown {
 		shown += int(n)
 	}
-	t.emit(Event{Kind: ShoeReconciled, Cards: t.Shoe.Out, Shown: uint16(shown), Lost: uint16(max(t.Shoe.Left(), 0))})
+	t.emit(Event{Kind: ShoeReconciled, Cards: t.Shoe.Out, Shown: uint16(shown), Lost: uint16(max(t.Shoe.Left(), 0)), Account: t.Accounted()})
 }
 
-// drain counts a card after the end of the shoe: one alert in all.
+// Accounted says where the cards that left the shoe are now. Their sum is
+// Shoe.Out, the cards of a round still open apart.
+func (s *State) Accounted() Account {
+	a := s.Shoe.Account
+	a.Held += uint16(s.Waiting.N) + uint16(s.Next.N)
+	for i := range s.Alerts {
+		al := &s.Alerts[i]
+		if al.No != 0 && (al.HasCard && al.Card.Counts || al.Code == ReaderUnread && !al.HasCard) {
+			a.Held++
+		}
+	}
+	return a
+}
+
+// drain counts a card after the end of the shoe: one alert in all, unless bets
+// or start said that a round begins (shoe.late_card).
 func (t *step) drain(d Drawn) {
-	t.Shoe.Drained++
 	t.emit(Event{Kind: CardDealt, Held: true, Card: Masked})
+	if t.Bets != BetsUnknown || t.Started {
+		a := t.raise(ShoeLateCard, Fact{Kind: FactNewShoe}, Fact{Kind: FactDrain})
+		if a.HasCard {
+			t.aside(d)
+			return
+		}
+		a.HasCard, a.Card = true, d
+		return
+	}
+	t.Shoe.Account.Drained++
 	if !t.Shoe.OverTold {
 		t.Shoe.OverTold = true
 		t.raise(ShoeDrained, Fact{Kind: FactNewShoe}, Fact{Kind: FactDrain})

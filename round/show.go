@@ -58,9 +58,13 @@ func (t *step) turn(d *Drawn) {
 	if d.Shown {
 		return
 	}
+	if t.Round.Insured.Open {
+		t.closeWindow(CloseShown)
+	}
 	d.Shown = true
 	t.countShown(d.Card)
 	t.layout()
+	t.Round.ActedAt = t.at.UnixNano()
 	t.emit(Event{Kind: CardShown, Hand: d.Box.Side(), Pos: d.Box.Pos(), Card: d.Card})
 	if d.Doubt {
 		t.raise(ReaderDisagrees, Fact{Kind: FactFace, Box: d.Box, Card: d.Card}, Fact{Kind: FactNoSuchCard, Box: d.Box})
@@ -108,9 +112,11 @@ func (t *step) showFirst(c Card) {
 		t.note(NoteShowUnmatched)
 		return
 	}
-	t.firstCard(Drawn{Card: c})
 	t.countFace(c)
-	t.burnMaybeDone()
+	t.showOpening(c)
+	if s.Phase == ShoeBurning {
+		t.burnMaybeDone()
+	}
 }
 
 // advance goes on with the round in hand as far as what the table has shown,
@@ -136,6 +142,8 @@ func (t *step) advance() {
 		t.raise(ShoeShort, Fact{Kind: FactSixCards}, Fact{Kind: FactCardsInShoe})
 	case r.Complete:
 		t.decideOrWait()
+	default:
+		t.openWindow()
 	}
 }
 
@@ -149,10 +157,29 @@ func (t *step) checkBoxes() {
 			continue
 		}
 		d.Agreed = true
-		if d.Claim != d.Box {
-			t.raise(ReaderDisagrees, Fact{Kind: FactCardDue, Box: d.Box}, Fact{Kind: FactCardAt, Box: d.Claim, Card: d.seen()})
+		expected, seen := Fact{Kind: FactCardDue, Box: d.Box}, Fact{Kind: FactCardAt, Box: d.Claim, Card: d.seen()}
+		switch {
+		case d.Claim == d.Box:
+		case t.skips(d.Claim, i):
+			t.doubleCard(expected, seen)
+		default:
+			t.raise(ReaderDisagrees, expected, seen)
+		}
+		if !r.Open {
+			return
 		}
 	}
+}
+
+// skips reports whether the reader's box leaves out a card of its hand.
+func (t *step) skips(claim Box, i int) bool {
+	inHand := uint8(0)
+	for _, d := range t.Round.Cards[:i] {
+		if d.Box.Side() == claim.Side() {
+			inHand++
+		}
+	}
+	return claim.Pos() > inHand+1
 }
 
 // takeExtra takes cards out of the round that turn out not to have been due,
@@ -181,86 +208,84 @@ func (t *step) decideOrWait() {
 	if r.CompleteAt == 0 {
 		r.CompleteAt = t.at.UnixNano()
 	}
-	outcome, tags := t.judge()
+	f := finalOf(r.Shown(Player), r.Shown(Banker))
 	switch {
-	case r.HasVerdict && !agrees(r.Verdict, outcome, tags):
-		t.disagrees(outcome, tags)
+	case t.watched() && !t.allPlaced():
+		return // with sensors the outcome waits for the last due placement
+	case r.HasVerdict && !agrees(r.Verdict, f.outcome, f.tags):
+		t.disagrees(f.outcome, f.tags)
 	case !r.HasVerdict && !r.ReaderIgnored && t.Rules.Verdict == VerdictWait:
 	default:
-		if a := t.standing(ReaderNoVerdict); a != nil {
-			t.clear(a.No, byReader)
-		}
-		t.decide(outcome, tags)
+		t.decide(&f)
 	}
 }
 
-// judge applies the totals to a complete round.
-func (t *step) judge() (Outcome, Tags) {
+// decide closes the round with its outcome and settles it.
+func (t *step) decide(f *final) {
 	r := &t.Round
-	p, b := r.Shown(Player), r.Shown(Banker)
-	var tags Tags
-	if Natural(Total(p.Cards[:2]...)) || Natural(Total(b.Cards[:2]...)) {
-		tags |= TagNatural
-	}
-	if pair(p) {
-		tags |= TagPlayerPair
-	}
-	if pair(b) {
-		tags |= TagBankerPair
-	}
-	if p.Cards[0] == p.Cards[1] || b.Cards[0] == b.Cards[1] {
-		tags |= TagPerfectPair
-	}
+	t.closeWindow(CloseOutcome)
+	r.Open, r.Decided, r.Outcome, r.Tags = false, true, f.outcome, f.tags
 	if r.Free {
-		tags |= TagFreeHand
+		r.Tags |= TagFreeHand
 	}
-	pt, _ := p.Total()
-	bt, _ := b.Total()
-	return OutcomeOf(pt, bt), tags
-}
-
-// pair: the first two cards are of equal rank; king and ten are no pair.
-func pair(h Hand) bool { return h.Cards[0].Rank() == h.Cards[1].Rank() }
-
-// decide closes the round with its outcome.
-func (t *step) decide(outcome Outcome, tags Tags) {
-	r := &t.Round
-	r.Open, r.Decided = false, true
-	t.record(outcome, tags)
-	t.emit(t.decision(RoundDecided))
+	past := &t.Past[r.No-1]
+	*past = Past{Outcome: r.Outcome, Tags: r.Tags}
+	for i := range r.Cards[:r.N] {
+		past.Boxes[r.Cards[i].Box-1] = r.Cards[i].Card
+	}
+	past.keepOffers(&r.Insured)
+	t.Last = t.summary(r.No)
+	t.tally(1, r.Outcome, r.Tags)
+	t.Shoe.Account.Rounds += uint16(r.N)
+	t.clearAll(byReader, ReaderNoVerdict)
+	t.clearAll(byCard, DealLate)
+	t.emit(t.decision(RoundDecided, r.No))
+	t.settle(r.No, f)
+	t.settleInsurance(&r.Insured, r.No, r.Outcome)
 	if r.Free {
 		t.emit(Event{Kind: FreeHandClosed, Round: r.No})
 	}
 	t.roundOver()
 }
 
-func (t *step) record(outcome Outcome, tags Tags) {
-	r := &t.Round
-	r.Outcome, r.Tags = outcome, tags
-	t.Last = Summary{No: r.No, Rev: r.Rev, Outcome: outcome, Player: r.Shown(Player), Banker: r.Shown(Banker), Tags: tags}
-	t.tally(1)
+// settle gives the result of every bet. A free hand has none.
+func (t *step) settle(no uint16, f *final) {
+	past := &t.Past[no-1]
+	if past.Tags&TagFreeHand != 0 {
+		return
+	}
+	e := Event{Kind: RoundSettled, Round: no, Rev: past.Rev}
+	e.Settled, e.NBets = t.Rules.settle(f, no)
+	t.emit(e)
 }
 
-func (t *step) decision(kind EventKind) Event {
-	r := &t.Round
-	return Event{Kind: kind, Rev: r.Rev, Outcome: r.Outcome, Player: r.Shown(Player), Banker: r.Shown(Banker), Tags: r.Tags}
+// summary is a decided round as it stands.
+func (t *step) summary(no uint16) Summary {
+	past := &t.Past[no-1]
+	return Summary{No: no, Rev: past.Rev, Outcome: past.Outcome, Tags: past.Tags,
+		Player: handOf(&past.Boxes, Player), Banker: handOf(&past.Boxes, Banker)}
 }
 
-// tally adds the round in hand to the shoe's counts, or takes it out again.
-func (t *step) tally(sign int) {
-	r, n := &t.Round, &t.Tally
+func (t *step) decision(kind EventKind, no uint16) Event {
+	s := t.summary(no)
+	return Event{Kind: kind, Round: no, Rev: s.Rev, Outcome: s.Outcome, Player: s.Player, Banker: s.Banker, Tags: s.Tags}
+}
+
+// tally adds a round to the shoe's counts, or takes it out again.
+func (t *step) tally(sign int, outcome Outcome, tags Tags) {
+	n := &t.Tally
 	add := func(to *uint16, yes bool) {
 		if yes {
 			*to = uint16(int(*to) + sign)
 		}
 	}
 	add(&n.Rounds, true)
-	add(&n.Player, r.Outcome == PlayerWins)
-	add(&n.Banker, r.Outcome == BankerWins)
-	add(&n.Tie, r.Outcome == Tie)
-	add(&n.PlayerPair, r.Tags&TagPlayerPair != 0)
-	add(&n.BankerPair, r.Tags&TagBankerPair != 0)
-	add(&n.Natural, r.Tags&TagNatural != 0)
+	add(&n.Player, outcome == PlayerWins)
+	add(&n.Banker, outcome == BankerWins)
+	add(&n.Tie, outcome == Tie)
+	add(&n.PlayerPair, tags&TagPlayerPair != 0)
+	add(&n.BankerPair, tags&TagBankerPair != 0)
+	add(&n.Natural, tags&TagNatural != 0)
 }
 
 // roundOver ends the shoe when this was its last round.
@@ -275,8 +300,14 @@ func (t *step) roundOver() {
 func (t *step) voidRound(why Code, by string) {
 	r := &t.Round
 	if r.Decided {
-		t.tally(-1)
+		t.tally(-1, r.Outcome, r.Tags)
 		t.Last = Summary{}
+		t.Past[r.No-1] = Past{}
+		t.Shoe.Account.Rounds -= uint16(r.N)
+	}
+	t.Shoe.Account.Void += uint16(r.N)
+	if a := t.standing(ReaderUnread); a != nil {
+		t.Shoe.Account.Void++ // the card that was not read, or its re-read
 	}
 	r.Open, r.Decided, r.Void = false, false, true
 	t.Tally.Void++
@@ -286,6 +317,10 @@ func (t *step) voidRound(why Code, by string) {
 			t.audit(Event{Kind: CardShown, Round: r.No, Hand: d.Box.Side(), Pos: d.Box.Pos(), Card: d.Card})
 		}
 	}
-	t.clearAll(by, DealMissingCard, DealPushedBack, ReaderUnread, ReaderGapped, ReaderDisagrees, PowerMidRound)
+	if t.voidInsurance(why) {
+		t.settleInsurance(&r.Insured, r.No, 0)
+	}
+	t.clearAll(by, DealMissingCard, DealPushedBack, DealDoubleCard, DealWrongBox, DealWrongBoxLate, DealNotPlaced, DealLate,
+		ReaderUnread, ReaderGapped, ReaderDisagrees, ReaderNoVerdict, PowerMidRound)
 	t.roundOver()
 }

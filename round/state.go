@@ -19,6 +19,15 @@ type State struct {
 	Usable  uint8 // of those, how many may be dealt when the table resumes
 	Next    Queue // to be dealt first when the next round opens
 
+	Past [maxRounds]Past // this shoe's rounds, by number
+
+	SensorsOff     bool // until the next shoe: somebody said they see wrong
+	Manual         bool // cards are given by hand until said otherwise
+	PausedAt       int64
+	UnresolvedTold bool
+	LastDrawAt     int64  // ns UTC, of the last card fresh from the shoe
+	PrivateNo      uint32 // number of the last alert that is not public
+
 	NextFree   bool // the next round is a free hand
 	ReaderDown bool // the reader's link is down
 
@@ -32,15 +41,6 @@ type State struct {
 
 // New is a table that has never seen a shoe.
 func New(rules Rules) State { return State{Rules: rules, NextRules: rules, Cleared: true} }
-
-// Deadline is when a Tick will next matter, in ns UTC; 0 while none does.
-func (s *State) Deadline() int64 {
-	r := &s.Round
-	if s.Rules.Verdict == VerdictWait && r.Open && r.Complete && !r.HasVerdict && !r.ReaderIgnored && s.standing(ReaderNoVerdict) == nil {
-		return r.CompleteAt + int64(verdictWait)
-	}
-	return 0
-}
 
 // Standing counts the alerts that wait for an answer or for their cause to end.
 func (s *State) Standing() int {
@@ -92,8 +92,15 @@ type Shoe struct {
 	Rounds   uint16 // numbers used
 	CutOut   bool   // the cut card has come out
 	LastNo   uint16 // number of the last round, once the cut card is out
-	Drained  uint16
-	OverTold bool // the drained cards were reported
+	OverTold bool   // the drained cards were reported
+	Order    order
+	Account  Account
+}
+
+// Account says where the cards that left a shoe went. Every card is in one
+// place.
+type Account struct {
+	Rounds, Burned, Held, OutOfGame, Void, Drained uint16
 }
 
 // Cards in the whole shoe.
@@ -108,6 +115,7 @@ type Drawn struct {
 	To     To     // where the reader says it goes
 	Claim  Box    // the reader's own box, when it says one
 	Box    Box    // by the rules; 0 until known
+	Quick  bool   // drawn within card_gap_ms of the card before
 	Again  bool   // dealt again by the reader after an overdraw
 	Over   bool   // drawn over at the reader
 	Named  bool   // over: the reader named it, so it was seen
@@ -147,6 +155,49 @@ type Round struct {
 	HasVerdict    bool
 	ReaderIgnored bool  // the reader's boxes and verdict prove nothing in this round
 	CompleteAt    int64 // ns UTC, when the last due card was shown
+
+	Lies       [6]Box   // where each drawn card lies, as sensors see it; 0 nowhere
+	DrawnAt    [6]int64 // ns UTC
+	WrongSince [6]int64 // ns UTC, since when a card lies in a wrong box; 0 not
+	ActedAt    int64    // ns UTC, of the last draw, reveal, window's close or end of a pause
+	LateTold   bool
+
+	Insured insured
+}
+
+// maxRounds of a shoe: the largest one has room for 624/4.
+const maxRounds = MaxDecks * Faces / 4
+
+// Past is a closed round, kept so that a correction can reach it.
+type Past struct {
+	Boxes   [6]Card // by box; zero where none
+	Outcome Outcome // 0 when void
+	Tags    Tags
+	Rev     uint8
+	Made    [maxOffers]uint8 // offers that were made: row's index plus one, and pastVoid
+}
+
+const pastVoid = 0x80
+
+// Results are the rounds of this shoe that are on the roads, oldest first:
+// decided ones, free hands only where the house puts them there.
+func (s *State) Results() []RoadResult {
+	var all []RoadResult
+	for i := range s.Past[:s.Shoe.Rounds] {
+		p := &s.Past[i]
+		if p.Outcome != 0 && (p.Tags&TagFreeHand == 0 || s.Rules.FreeHandOnRoads) {
+			all = append(all, RoadResult{Outcome: p.Outcome, Tags: p.Tags})
+		}
+	}
+	return all
+}
+
+func (p *Past) keepOffers(w *insured) {
+	for i, m := range w.Made[:w.N] {
+		if p.Made[i] = m.Row; m.Void {
+			p.Made[i] |= pastVoid
+		}
+	}
 }
 
 // Tally counts the shoe's decided rounds.
@@ -185,12 +236,14 @@ func (q *Queue) push(d Drawn) bool {
 	return true
 }
 
-// pushFront makes room for a card drawn before all others; the newest gives
-// way when there is none (it stays counted).
-func (q *Queue) pushFront(d Drawn) {
+// pushFront puts in a card drawn before all others. When there is no room the
+// newest gives way, and it reports that.
+func (q *Queue) pushFront(d Drawn) bool {
+	room := int(q.N) < len(q.Cards)
 	copy(q.Cards[1:], q.Cards[:])
 	q.Cards[0] = d
 	q.N = min(q.N+1, queueRoom)
+	return room
 }
 
 // keep drops the cards that are not of a shoe and returns how many of the first

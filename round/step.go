@@ -26,6 +26,7 @@ func (s State) Step(in Input, out []Event) (State, []Event, error) {
 }
 
 func (t *step) take(in *Input) {
+	t.deadlines()
 	switch in.Kind {
 	case InShoe:
 		t.shoeLoaded(in.Decks)
@@ -39,12 +40,16 @@ func (t *step) take(in *Input) {
 		t.cutCard()
 	case InReader:
 		t.reader(in.Reader)
-	case InPlaced, InLifted:
-		t.box(in.Kind == InPlaced, in.Box)
+	case InPlaced:
+		t.placed(in.Box, in.Card)
+	case InLifted:
+		t.lifted(in.Box)
 	case InReveal:
 		t.reveal(in.Box, in.Hand)
 	case InBets:
 		t.bets(in.Open)
+	case InInsurance:
+		t.insurance(&in.Insurance)
 	case InButton:
 		t.button(in.Button)
 	case InVerdict:
@@ -61,13 +66,12 @@ func (t *step) take(in *Input) {
 		t.link(in.Name, in.On)
 	case InAnswer:
 		t.answer(&in.Answer)
-	case InTick:
-		t.tick()
 	case InRestart:
 		t.restart()
 	}
 	t.advance()
 	t.useWaiting()
+	t.checkPlacement()
 }
 
 // check refuses an input that no device and no person can give.
@@ -119,7 +123,7 @@ func (t *step) emit(e Event) {
 func (t *step) audit(e Event) {
 	e.At = t.at
 	e.Shoe = t.Shoe.No
-	if e.Round == 0 && (t.Round.Open || e.Kind == RoundDecided || e.Kind == RoundCorrected || e.Kind == RoundVoided) {
+	if e.Round == 0 && (t.Round.Open || e.Kind == RoundVoided) {
 		e.Round = t.Round.No
 	}
 	t.out = append(t.out, e)
@@ -127,9 +131,9 @@ func (t *step) audit(e Event) {
 
 func (t *step) note(n Note) { t.emit(Event{Kind: ReaderNoted, Note: n}) }
 
-// box keeps which boxes have a card in them: round_start=boxes asks whether
+// boxes keeps which boxes have a card in them: round_start=boxes asks whether
 // the layout was empty since the last round.
-func (t *step) box(placed bool, b Box) {
+func (t *step) boxes(placed bool, b Box) {
 	bit := uint8(1) << b
 	if placed {
 		t.Placed |= bit
@@ -174,16 +178,5 @@ func (t *step) button(b Button) {
 func (t *step) nextRoundStarts() {
 	if t.Round.Open && !t.Round.Complete {
 		t.missing(Fact{Kind: FactNextRound})
-	}
-}
-
-// verdictWait is how long the reader's verdict may stay out before
-// verdict=wait warns (game.md section 5).
-const verdictWait = 5 * time.Second
-
-// tick is time passing: it may warn, never open, complete or cancel a round.
-func (t *step) tick() {
-	if due := t.Deadline(); due != 0 && t.at.UnixNano() >= due {
-		t.raise(ReaderNoVerdict, Fact{Kind: FactAgreeing}, Fact{Kind: FactNoVerdict})
 	}
 }

@@ -42,7 +42,7 @@ var (
 		InLock:      "on",
 		InSetting:   "on address value",
 		InLink:      "device up",
-		InAnswer:    "do by cards where exposed round alert",
+		InAnswer:    "do by cards where exposed round alert as_dealt",
 		InTick:      "",
 		InRestart:   "",
 	}
@@ -221,6 +221,8 @@ func (a *Answer) set(name string, raw json.RawMessage) error {
 		return parseEnum(raw, &a.Where, whereText)
 	case "exposed":
 		return json.Unmarshal(raw, &a.Exposed)
+	case "as_dealt":
+		return json.Unmarshal(raw, &a.AsDealt)
 	case "round":
 		return parseNumber(raw, &a.Round, 65535)
 	case "alert":
@@ -249,15 +251,25 @@ func (a *Answer) set(name string, raw json.RawMessage) error {
 func parseAlert(raw json.RawMessage) (uint32, error) {
 	text := strings.Trim(string(raw), `"`)
 	text = text[strings.LastIndexByte(text, '-')+1:]
-	n, err := strconv.ParseUint(strings.TrimPrefix(text, "A"), 10, 32)
-	if err != nil || n == 0 {
+	private := strings.HasPrefix(text, "X")
+	n, err := strconv.ParseUint(strings.TrimLeft(text, "AX"), 10, 31)
+	if private {
+		n |= privateAlert
+	}
+	if err != nil || n&^privateAlert == 0 {
 		return 0, fmt.Errorf("%s is not an alert's id like A000123", raw)
 	}
 	return uint32(n), nil
 }
 
-// AlertText is an alert's id within its table.
-func AlertText(no uint32) string { return fmt.Sprintf("A%06d", no) }
+// AlertText is an alert's id within its table: A000123, or X000123 for one
+// that only the full view has.
+func AlertText(no uint32) string {
+	if no&privateAlert != 0 {
+		return fmt.Sprintf("X%06d", no&^privateAlert)
+	}
+	return fmt.Sprintf("A%06d", no)
+}
 
 // setPairs reads the reader's pair flags: a list of sides.
 func (v *Verdict) setPairs(raw json.RawMessage) error {
@@ -455,6 +467,7 @@ func (w *fieldWriter) answer(a *Answer) {
 	}
 	w.text("where", whereText[a.Where])
 	w.flag("exposed", a.Exposed)
+	w.flag("as_dealt", a.AsDealt)
 	w.number("round", uint64(a.Round))
 	if a.Alert != 0 {
 		w.text("alert", AlertText(a.Alert))

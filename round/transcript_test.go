@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -100,11 +101,17 @@ func withTime(line string, at time.Time) []byte {
 }
 
 // eventLine is an event for a reader of the rules: without number and time,
-// the full view's own marked.
+// the full view's own marked, and of settled bets only those not simply lost.
 func eventLine(t *testing.T, e *round.Event) string {
 	t.Helper()
 	text := e.Text()
 	text.Shoe = nil
+	if e.Kind == round.RoundOpened {
+		text.Bets = nil
+	}
+	if all, ok := text.Bets.(map[string]round.BetText); ok {
+		maps.DeleteFunc(all, func(_ string, b round.BetText) bool { return b.Result == "lost" })
+	}
 	b, err := json.Marshal(text)
 	if err != nil {
 		t.Fatal(err)

@@ -252,7 +252,7 @@ func (w *watcher) message(topic string, _ bool, payload []byte) {
 	if e.Ev == round.RoundDecided.String() {
 		w.rounds++
 		fmt.Fprintln(w.out, roundLine(&e))
-	} else if e.Ev == round.AlertRaised.String() {
+	} else if e.Ev == round.AlertRaised.String() && e.Priority != "P4" {
 		fmt.Fprintf(w.out, "%s  %s %s: %s, expected %s\n", e.RoundID, e.Priority, e.Code, e.Seen, e.Expected)
 	}
 	select {

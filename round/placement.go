@@ -1,0 +1,173 @@
+package round
+
+import "time"
+
+// watched reports whether sensors tell where the cards lie. Without them the
+// dealt order decides.
+func (t *step) watched() bool { return t.Rules.Placement != PlacementNone && !t.SensorsOff }
+
+// placed: a card lies in a box. Presence sensors see that one does, RFID which.
+func (t *step) placed(b Box, c Card) {
+	t.boxes(true, b)
+	r := &t.Round
+	if !t.watched() || !r.Open {
+		return
+	}
+	i := t.placing(b, c)
+	if i < 0 {
+		return
+	}
+	r.Lies[i] = b
+	t.checkPlacement()
+}
+
+// placing finds which drawn card was put into a box; -1 when none was.
+func (t *step) placing(b Box, c Card) int {
+	r := &t.Round
+	if t.Rules.Placement == PlacementRFID && c.Known() {
+		found, masked := -1, false
+		for i := range r.Cards[:r.N] {
+			d := &r.Cards[i]
+			masked = masked || !d.Card.Known()
+			if d.Card == c && r.Lies[i] == 0 && (found < 0 || d.Box == b) {
+				found = i
+			}
+		}
+		if found >= 0 {
+			return found
+		}
+		if !masked && !t.inRound(c) {
+			t.raise(ShoeForeignCard, Fact{Kind: FactRoundsCards}, Fact{Kind: FactForeign, Box: b})
+			return -1
+		}
+	}
+	oldest := -1
+	for i := range r.Cards[:r.N] {
+		d := &r.Cards[i]
+		if r.Lies[i] != 0 {
+			continue
+		}
+		if d.Box == b || d.Box == 0 && b.Pos() == 3 {
+			return i
+		}
+		if oldest < 0 {
+			oldest = i
+		}
+	}
+	return oldest
+}
+
+func (t *step) inRound(c Card) bool {
+	for i := range t.Round.Cards[:t.Round.N] {
+		if t.Round.Cards[i].Card == c {
+			return true
+		}
+	}
+	return false
+}
+
+// lifted: a card left a box.
+func (t *step) lifted(b Box) {
+	t.boxes(false, b)
+	r := &t.Round
+	if !t.watched() || !r.Open {
+		return
+	}
+	for i := int(r.N) - 1; i >= 0; i-- {
+		if r.Lies[i] == b {
+			r.Lies[i], r.DrawnAt[i] = 0, t.at.UnixNano() // it is in somebody's hand: its wait begins anew
+			return
+		}
+	}
+}
+
+// checkPlacement compares where the cards lie with the boxes that the rules
+// give them, as far as those follow from what was shown.
+func (t *step) checkPlacement() {
+	r := &t.Round
+	if !t.watched() || !r.Open {
+		return
+	}
+	right := true
+	for i := range r.Cards[:r.N] {
+		box, lies := r.Cards[i].Box, r.Lies[i]
+		right = right && box != 0 && box == lies
+		switch {
+		case box == 0 || lies == 0:
+		case lies != box && r.WrongSince[i] == 0:
+			r.WrongSince[i] = t.at.UnixNano()
+		case lies == box && r.WrongSince[i] != 0:
+			r.WrongSince[i] = 0
+			if t.standing(DealWrongBox) == nil && t.standing(DealWrongBoxLate) == nil {
+				t.remark(DealSelfCorrected, Fact{Kind: FactCardDue, Box: box}, Fact{Kind: FactPutRight})
+			}
+		}
+	}
+	if right {
+		t.clearAll(bySensors, DealWrongBox, DealWrongBoxLate)
+	}
+	if t.allPlaced() {
+		t.clearAll(bySensors, DealNotPlaced)
+	}
+}
+
+// allPlaced reports whether every card that the rules put somewhere lies there.
+func (t *step) allPlaced() bool {
+	r := &t.Round
+	for i := range r.Cards[:r.N] {
+		if r.Cards[i].Box != r.Lies[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// misplaced raises what has been wrong for too long (deal.wrong_box,
+// deal.wrong_box_late, seed 000 note 6; deal.not_placed).
+func (t *step) misplaced() {
+	r := &t.Round
+	if !t.watched() || !r.Open {
+		return
+	}
+	now := t.at.UnixNano()
+	for i := range r.Cards[:r.N] {
+		d := &r.Cards[i]
+		switch {
+		case r.Lies[i] == 0 && now >= r.DrawnAt[i]+ms(t.Rules.PlaceWaitMS) && d.Box != 0 && t.PausedBy == 0 && t.standing(DealNotPlaced) == nil:
+			t.raise(DealNotPlaced, Fact{Kind: FactCardDue, Box: d.Box}, Fact{Kind: FactNoBox})
+		case r.Lies[i] != 0 && r.Lies[i] != d.Box && r.WrongSince[i] != 0 && now >= r.WrongSince[i]+ms(t.Rules.PlacementSettleMS):
+			t.wrongBox(i)
+		}
+		if !r.Open {
+			return
+		}
+	}
+}
+
+func (t *step) wrongBox(i int) {
+	code := DealWrongBox
+	if i >= 4 {
+		code = DealWrongBoxLate
+	}
+	if t.standing(code) != nil {
+		return
+	}
+	d := &t.Round.Cards[i]
+	expected, seen := Fact{Kind: FactCardDue, Box: d.Box}, Fact{Kind: FactCardIn, Box: t.Round.Lies[i], Card: d.seen()}
+	if t.Rules.On[code] == SetVoid {
+		t.tell(code, expected, seen)
+		t.voidRound(code, byRule)
+		return
+	}
+	t.raise(code, expected, seen)
+}
+
+// arranged: the manager put the cards where the rules want them, in draw order.
+func (t *step) arranged() {
+	r := &t.Round
+	for i := range r.Cards[:r.N] {
+		r.Lies[i], r.WrongSince[i] = r.Cards[i].Box, 0
+	}
+}
+
+func ms(n uint32) int64 { return int64(n) * int64(time.Millisecond) }
