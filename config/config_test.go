@@ -322,7 +322,7 @@ func TestValues(t *testing.T) {
 		"journal.dir":           {[]any{"/"}, []any{"", "."}},
 		"journal.max_age_days":  {[]any{int64(1), int64(3650)}, []any{int64(0), int64(3651)}},
 		"journal.max_bytes":     {[]any{int64(50000000), int64(1000000000000)}, []any{int64(49999999), int64(1000000000001)}},
-		"mqtt.servers":          {[]any{"tcp://b:1883", "mqtt://10.0.0.1:8883", "tcp://[::1]:1883"}, []any{"ssl://b:8883", "ws://b:9001", "b", "b:1883", "tcp://b", "tcp://b:0", "tcp://b:65536", "tcp://:1883", "http://b:80", "tcp://u:p@b:1883", "tcp://b:1883/x", "tcp://b:1883?x=1", "tcp://b:1883#x", "tcp://b:x", "%"}},
+		"mqtt.servers":          {[]any{"tcp://b:1883", "mqtts://10.0.0.1:8883", "ssl://b:8883", "ws://b:9001", "wss://b:443/mqtt", "tcp://[::1]:1883"}, []any{"b", "b:1883", "tcp://b", "tcp://b:0", "tcp://b:65536", "tcp://:1883", "http://b:80", "tcp://u:p@b:1883", "tcp://b:1883/x", "tcp://b:1883?x=1", "tcp://b:1883#x", "tcp://b:x", "%"}},
 		"mqtt.user":             {[]any{"", "u"}, []any{long, "u\n"}},
 		"mqtt.client_id":        {[]any{"", "a.B_1-"}, []any{"a/b", long}},
 		"mqtt.password_file":    {[]any{"", "/x"}, []any{"x"}},

@@ -119,7 +119,7 @@ var (
 	absolute = accepts{"an absolute path", func(v any) bool { return isAbsolute(v.(string)) }}
 	// The kernel's sockaddr_un holds 108 bytes with the closing zero.
 	socketPath = accepts{"an absolute path of at most 107 bytes", func(v any) bool { return isAbsolute(v.(string)) && len(v.(string)) <= 107 }}
-	server     = accepts{`addresses such as "mqtt://broker:1883" or "tcp://broker:1883", with a port and without user or password (encrypted ones are not supported yet)`, isServer}
+	server     = accepts{`addresses such as "mqtt://broker:1883", "mqtts://broker:8883", "ws://broker:9001/path" or "wss://...", with a port and without user or password`, isServer}
 	loopback   = accepts{`"off" or a loopback address with a port, such as "127.0.0.1:1883"; an address that others can reach is refused until there is access control`, isLoopback}
 )
 
@@ -163,7 +163,13 @@ func isServer(v any) bool {
 	if err != nil || port < 1 || port > 65535 {
 		return false
 	}
-	return (u.Scheme == "tcp" || u.Scheme == "mqtt") && u.Path == ""
+	switch u.Scheme {
+	case "tcp", "mqtt", "ssl", "mqtts":
+		return u.Path == ""
+	case "ws", "wss":
+		return true
+	}
+	return false
 }
 
 func isLoopback(v any) bool {

@@ -98,12 +98,16 @@ func readJournal(path string, out io.Writer, write func(io.Writer, *journal.Reco
 
 // discretion knows from which record on faces may still be unseen.
 type discretion struct {
-	shoe  uint64 // first record of the shoe in hand; 0 when it is over
+	chunk uint64 // the last read's record: what came of it follows
+	shoe  uint64 // first record of the shoe in hand
 	round uint64 // first record after the last closed round
 }
 
 // note follows the events to find where the open shoe and round begin.
 func (d *discretion) note(rec journal.Record) error {
+	if rec.Kind == journal.Chunk {
+		d.chunk = rec.No
+	}
 	if rec.Kind != journal.Event {
 		return nil
 	}
@@ -113,7 +117,7 @@ func (d *discretion) note(rec journal.Record) error {
 	}
 	switch e.Ev {
 	case round.ShoeLoaded.String():
-		d.shoe, d.round = rec.No, rec.No
+		d.shoe, d.round = d.chunk, rec.No // one read may hold the new shoe's first cards
 	case round.RoundDecided.String(), round.RoundVoided.String():
 		d.round = rec.No + 1
 	case round.ShoeEnded.String():

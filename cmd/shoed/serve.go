@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -91,14 +92,13 @@ func (s *service) openMQTT() error {
 		servers = []string{"mqtt://" + b.TCP}
 		s.log.Info("embedded broker", "code", "broker.opened", "mqtt", b.TCP, "websocket", b.WebSocket)
 	}
-	zone, _ := time.Now().Zone()
 	p, err := mqtt.New(mqtt.Options{
 		Servers: servers, User: s.cfg.MQTT.User, Password: s.cfg.MQTT.Password.Reveal(),
 		ClientID: cmp.Or(s.cfg.MQTT.ClientID, "shoed-"+s.cfg.Table.Site+"-"+s.cfg.Table.ID),
 		Site:     s.cfg.Table.Site, Table: s.cfg.Table.ID, Epoch: s.journal.Epoch(), Names: tableNames(s.cfg),
 		Software: mqtt.Software{Version: s.build.version, Commit: s.build.commit, SHA256: s.build.sha256},
 		Reader:   mqtt.Reader{Protocol: s.cfg.Reader.Protocol, Device: s.cfg.Reader.Device},
-		TimeZone: zone, Sim: s.sim,
+		TimeZone: timeZone(), Sim: s.sim,
 		Window:       s.cfg.MQTT.Window,
 		KeepAlive:    time.Duration(s.cfg.MQTT.KeepAliveS) * time.Second,
 		WriteTimeout: time.Duration(s.cfg.MQTT.WriteTimeoutMS) * time.Millisecond,
@@ -126,6 +126,19 @@ func tableNames(c *config.Config) map[string]string {
 		return nil
 	}
 	return map[string]string{"en": c.Table.Label}
+}
+
+// timeZone is the IANA name of the machine's zone; "" when it has none.
+func timeZone() string {
+	if name := time.Local.String(); name != "Local" {
+		return name
+	}
+	target, err := os.Readlink("/etc/localtime")
+	if err != nil {
+		return ""
+	}
+	_, name, _ := strings.Cut(target, "zoneinfo/")
+	return name
 }
 
 // outbox is the journal as the publisher sees it.

@@ -1,0 +1,189 @@
+package mqtt
+
+import (
+	"bytes"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	paho "github.com/eclipse/paho.mqtt.golang"
+	"github.com/eclipse/paho.mqtt.golang/packets"
+)
+
+func TestBrokerAddresses(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for _, c := range []struct{ tcp, web, why string }{
+		{"0.0.0.0:0", "", "not on the loopback"},
+		{":0", "", "not on the loopback"},
+		{"[::]:0", "", "not on the loopback"},
+		{"192.0.2.1:1883", "", "not on the loopback"},
+		{"127.0.0.1:0", "0.0.0.0:0", "not on the loopback"},
+		{"127.0.0.1", "", "write it as 127.0.0.1:1883"},
+		{"", "", "not on the loopback"},
+		{taken.Addr().String(), "", "address already in use"},
+		{"127.0.0.1:0", taken.Addr().String(), "address already in use"},
+	} {
+		b, err := OpenBroker(BrokerOptions{TCP: c.tcp, WebSocket: c.web, Log: slog.New(slog.DiscardHandler)})
+		if err == nil {
+			b.Close()
+			t.Errorf("%q, %q: no error", c.tcp, c.web)
+		} else if !strings.Contains(err.Error(), c.why) {
+			t.Errorf("%q, %q: %v, want %q in it", c.tcp, c.web, err, c.why)
+		}
+	}
+	for _, addr := range []string{"localhost:0", "127.0.0.1:0", freePort(t)} {
+		b, err := OpenBroker(BrokerOptions{TCP: addr, WebSocket: addr[:strings.IndexByte(addr, ':')] + ":0", Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatalf("%s: %v", addr, err)
+		}
+		for _, real := range []string{b.TCP, b.WebSocket} {
+			conn, err := net.Dial("tcp", real)
+			if err != nil {
+				t.Errorf("%s: %v", addr, err)
+				continue
+			}
+			conn.Close()
+		}
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+		if conn, err := net.Dial("tcp", b.TCP); err == nil {
+			conn.Close()
+			t.Errorf("%s: still there after Close", addr)
+		}
+	}
+}
+
+// The library's messages are for debugging only.
+func TestBrokerChatter(t *testing.T) {
+	var all, info bytes.Buffer
+	for level, out := range map[slog.Level]*bytes.Buffer{slog.LevelDebug: &all, slog.LevelInfo: &info} {
+		locked := &lines{}
+		b, err := OpenBroker(BrokerOptions{TCP: "127.0.0.1:0", Log: slog.New(slog.NewTextHandler(locked, &slog.HandlerOptions{Level: level}))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn, err := net.Dial("tcp", b.TCP)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.Write([]byte("GET / HTTP/1.1\r\n\r\n"))
+		conn.Read(make([]byte, 1)) // until it is thrown out
+		conn.Close()
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+		out.WriteString(locked.String())
+	}
+	if info.Len() > 0 {
+		t.Errorf("above debug: %s", &info)
+	}
+	if !strings.Contains(all.String(), "level=DEBUG") || strings.Contains(all.String(), "level=WARN") {
+		t.Errorf("for debugging: %s", &all)
+	}
+}
+
+func connectTo(t *testing.T, server, id string) paho.Client {
+	t.Helper()
+	o := paho.NewClientOptions().AddBroker(server).SetClientID(id).SetAutoReconnect(false).SetWriteTimeout(patience)
+	c := paho.NewClient(o)
+	if token := c.Connect(); !token.WaitTimeout(patience) || token.Error() != nil {
+		t.Fatal(token.Error())
+	}
+	t.Cleanup(func() { c.Disconnect(0) })
+	return c
+}
+
+// A board that hangs, on whichever listener, is cut before it holds up the
+// table. The library by itself waits for one and a half of its keepalives.
+func TestBrokerHangingConsumer(t *testing.T) {
+	b := openBroker(t)
+	for _, server := range []string{"tcp://" + b.TCP, "ws://" + b.WebSocket} {
+		t.Run(server, func(t *testing.T) {
+			block := make(chan bool)
+			defer close(block)
+			hanging := connectTo(t, server, "hanging")
+			token := hanging.Subscribe("big", 1, func(paho.Client, paho.Message) { <-block })
+			if !token.WaitTimeout(patience) || token.Error() != nil {
+				t.Fatal(token.Error())
+			}
+			p := connectTo(t, "tcp://"+b.TCP, "publisher")
+			payload := make([]byte, 30<<10)
+			var longest time.Duration
+			for range 600 { // 18 MB: more than the kernel buffers
+				began := time.Now()
+				if token := p.Publish("big", 1, false, payload); !token.WaitTimeout(patience) || token.Error() != nil {
+					t.Fatal(token.Error())
+				}
+				longest = max(longest, time.Since(began))
+			}
+			if longest > brokerWrite+time.Second {
+				t.Errorf("the publisher was held up for %v", longest)
+			}
+			t.Logf("longest wait of the publisher: %v", longest)
+		})
+	}
+}
+
+func TestBrokerLimits(t *testing.T) {
+	b := openBroker(t)
+	c := connectTo(t, "tcp://"+b.TCP, "big")
+	if token := c.Publish("x", 1, false, make([]byte, maxMessage)); !token.WaitTimeout(patience) || token.Error() != nil {
+		t.Errorf("the largest message: %v", token.Error())
+	}
+	if token := c.Publish("x", 1, false, make([]byte, brokerPacket)); !token.WaitTimeout(patience) || token.Error() == nil {
+		t.Error("a message beyond the limit was taken")
+	}
+	for n := 0; ; n++ {
+		conn, err := net.Dial("tcp", b.TCP)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		connect := packets.NewControlPacket(packets.Connect).(*packets.ConnectPacket)
+		connect.ProtocolName, connect.ProtocolVersion, connect.CleanSession = "MQTT", 4, true
+		connect.ClientIdentifier = strings.Repeat("x", n+1)
+		connect.Write(conn)
+		packet, err := packets.ReadPacket(conn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if code := packet.(*packets.ConnackPacket).ReturnCode; code != 0 {
+			if n != brokerClients || code != packets.ErrRefusedServerUnavailable {
+				t.Errorf("client %d is refused with %d", n, code)
+			}
+			return
+		}
+		if n > brokerClients {
+			t.Fatalf("%d clients", n)
+		}
+	}
+}
+
+// Retained documents outlive the library's day: nothing expires.
+func TestBrokerKeepsDocuments(t *testing.T) {
+	if c := capabilities(); c.MaximumMessageExpiryInterval != 0 {
+		t.Errorf("messages expire after %d s", c.MaximumMessageExpiryInterval)
+	}
+	b := openBroker(t)
+	c := connectTo(t, "tcp://"+b.TCP, "p")
+	if token := c.Publish("x", 1, true, "document"); !token.WaitTimeout(patience) || token.Error() != nil {
+		t.Fatal(token.Error())
+	}
+	got := make(chan string, 1)
+	connectTo(t, "ws://"+b.WebSocket, "s").Subscribe("x", 1, func(_ paho.Client, m paho.Message) { got <- string(m.Payload()) })
+	select {
+	case body := <-got:
+		if body != "document" {
+			t.Errorf("got %q", body)
+		}
+	case <-time.After(patience):
+		t.Error("no document")
+	}
+}

@@ -1,0 +1,26 @@
+// Package mqtt is the table's outside contract: what a table tells, on which
+// topic, in which order, and the broker that a table without one brings along.
+//
+// Everything is JSON over MQTT 3.1.1 under shoed/v1/{site}/{table}/:
+//
+//	status   retained, QoS 1   online, stopped, or offline as the will
+//	info     retained, QoS 1   what this table is; changes only with its configuration
+//	state    retained, QoS 1   the table as it has shown itself; after the events it reflects
+//	event    QoS 1             every public event, in order
+//	health   QoS 0             every 20 s ± 2 s
+//
+// The journal is the outbox. A Publisher reads it from the last acknowledged
+// event on and moves that cursor on proven acknowledgements only, so whatever
+// was not certainly received is sent again, marked delayed. Consumers tell
+// repeats by epoch and seq.
+//
+//	payload.go     what the messages are
+//	publisher.go   Publisher: which broker, when to try again, what is logged
+//	session.go     one connection of it, from CONNECT to its end
+//	dial.go        the network connection and its time limits
+//	broker.go      Broker: the embedded broker, loopback only
+//	subscribe.go   Subscribe: a consumer within our own programs
+//
+// Faces that the table has not shown are in no message: events come from
+// round masked, and State uses only what round says has been shown.
+package mqtt

@@ -1,0 +1,396 @@
+package mqtt
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"shoed/round"
+)
+
+// maxMessage bounds every message we send, in bytes (contract.md: "No message
+// over 32 KB"), so that any broker and any board can take it.
+const maxMessage = 32 << 10
+
+// Contract is the version of the contract: its major number, as in the topics.
+const Contract = "v1"
+
+// Topic is the full name of one of a table's topics, such as state.
+func Topic(site, table, name string) string {
+	return "shoed/" + Contract + "/" + site + "/" + table + "/" + name
+}
+
+// Envelope begins every outgoing object (contract.md, Payloads).
+type Envelope struct {
+	Schema string `json:"schema"` // name/major.minor
+	Site   string `json:"site"`
+	Table  string `json:"table"`
+	Epoch  string `json:"epoch"` // id of the journal
+	Seq    uint64 `json:"seq"`   // of an event its own, elsewhere that of the last event it reflects
+	TS     string `json:"ts"`    // RFC 3339, UTC, ms: when it happened
+	Clock  string `json:"clock"` // synced, holdover or unset
+	Sim    bool   `json:"sim,omitempty"`
+	// Delayed: it was durable before this connection went live, so the table
+	// has gone on since, and it may be a repeat.
+	Delayed bool `json:"delayed,omitempty"`
+}
+
+func stamp(at time.Time) string { return at.UTC().Format(round.EventTime) }
+
+// ShoeID is a shoe's id, unique among all tables: table-1-S000731.
+func ShoeID(table string, shoe uint32) string { return fmt.Sprintf("%s-S%06d", table, shoe) }
+
+// RoundID is a round's id, unique among all tables: table-1-S000731-R041.
+func RoundID(table string, shoe uint32, no uint16) string {
+	return fmt.Sprintf("%s-R%03d", ShoeID(table, shoe), no)
+}
+
+// AlertID is an alert's id, unique among all tables: table-1-A000123.
+func AlertID(table string, no uint32) string { return table + "-" + round.AlertText(no) }
+
+// Life is where a table's controller stands.
+type Life string
+
+const (
+	Online  Life = "online"  // the other documents are there and events come
+	Stopped Life = "stopped" // ended as asked
+	Offline Life = "offline" // the will: the connection was lost
+)
+
+// Status is the retained document status/1.0, and the will.
+type Status struct {
+	Envelope
+	State    Life   `json:"state"`
+	Instance string `json:"instance"` // of this process
+	Session  uint64 `json:"session"`  // grows with each connection
+	Reason   string `json:"reason,omitempty"`
+	Version  string `json:"version"`
+}
+
+// Software is the running program.
+type Software struct {
+	Version string `json:"version"`
+	Commit  string `json:"commit"`
+	SHA256  string `json:"sha256"` // of the running file
+}
+
+// Reader is the card reader as it is configured.
+type Reader struct {
+	Protocol string `json:"protocol"`
+	Device   string `json:"device"`
+}
+
+// Game is what is dealt, by which rules.
+type Game struct {
+	Decks        uint8    `json:"decks"`
+	Rules        []string `json:"rules"`         // name=value, game.md
+	RulesHash    string   `json:"rules_hash"`    // SHA-256 over Rules, a line each
+	RulesRelaxed []string `json:"rules_relaxed"` // those looser than the defaults
+}
+
+// Info is the retained document info/1.0.
+type Info struct {
+	Envelope
+	Names    map[string]string `json:"names,omitempty"` // what people call the table, per language
+	Game     Game              `json:"game"`
+	Reader   Reader            `json:"reader"`
+	Software Software          `json:"software"`
+	Contract string            `json:"contract"`
+	TimeZone string            `json:"time_zone,omitempty"` // IANA name
+}
+
+func gameOf(rules round.Rules) Game {
+	texts := rules.Texts()
+	sum := sha256.Sum256([]byte(strings.Join(texts, "\n") + "\n"))
+	relaxed := rules.Relaxed()
+	if relaxed == nil {
+		relaxed = []string{}
+	}
+	return Game{Decks: rules.Decks, Rules: texts, RulesHash: hex.EncodeToString(sum[:]), RulesRelaxed: relaxed}
+}
+
+// Phase is what the table is doing, in one word.
+type Phase string
+
+const (
+	PhaseClosed        Phase = "closed" // no shoe
+	PhaseBurning       Phase = "burning"
+	PhaseReady         Phase = "ready" // a round may begin
+	PhaseBetting       Phase = "betting"
+	PhaseNoMoreBets    Phase = "no_more_bets"
+	PhaseDealing       Phase = "dealing"
+	PhaseInsurance     Phase = "insurance" // dealing, with an insurance window open
+	PhaseDecided       Phase = "decided"
+	PhasePaused        Phase = "paused"
+	PhaseVoid          Phase = "void"
+	PhaseLastRoundOver Phase = "last_round_over"
+)
+
+// phaseOf puts a pause before all else, because it is what a person must act
+// on, and bets before the round that is over, because they are for the next.
+func phaseOf(s *round.State) Phase {
+	switch {
+	case s.PausedBy != 0:
+		return PhasePaused
+	case s.Shoe.Phase == round.NoShoe:
+		return PhaseClosed
+	case s.Shoe.Phase == round.ShoeFirst, s.Shoe.Phase == round.ShoeBurning:
+		return PhaseBurning
+	case s.Shoe.Phase == round.ShoeOver:
+		return PhaseLastRoundOver
+	case s.Round.Open && s.Round.Insured.Open:
+		return PhaseInsurance
+	case s.Round.Open:
+		return PhaseDealing
+	case s.Bets == round.BetsOpen:
+		return PhaseBetting
+	case s.Bets == round.BetsClosed:
+		return PhaseNoMoreBets
+	case s.Round.Decided:
+		return PhaseDecided
+	case s.Round.Void:
+		return PhaseVoid
+	}
+	return PhaseReady
+}
+
+// Paused says why the table is paused.
+type Paused struct {
+	Alert string `json:"alert,omitempty"` // the one that holds it
+	Code  string `json:"code"`            // what began the pause
+	Since string `json:"since"`
+}
+
+// Shoe is the shoe in hand.
+type Shoe struct {
+	ID         string  `json:"id"`
+	No         uint32  `json:"no"`
+	Decks      uint8   `json:"decks"`
+	CardsOut   uint16  `json:"cards_out"`
+	CutCardOut bool    `json:"cut_card_out"`
+	LastRound  *uint16 `json:"last_round"` // its number, once the cut card is out
+}
+
+// Decided is a round's number and result as the table has shown them.
+type Decided struct {
+	ID      string         `json:"id"`
+	No      uint16         `json:"no"`
+	Rev     uint8          `json:"rev"`
+	Player  round.HandText `json:"player"`
+	Banker  round.HandText `json:"banker"`
+	Outcome *string        `json:"outcome"` // null until decided, and when void
+	Tags    []string       `json:"tags"`
+}
+
+// Round is the round in hand, or the last one until the next opens.
+type Round struct {
+	Decided
+	Due  *string `json:"due"` // the box that the next card goes to, as far as shown faces tell
+	Void bool    `json:"void,omitempty"`
+}
+
+// Counts are the decided rounds of the shoe in hand.
+type Counts struct {
+	Player     uint16 `json:"player"`
+	Banker     uint16 `json:"banker"`
+	Tie        uint16 `json:"tie"`
+	PlayerPair uint16 `json:"player_pair"`
+	BankerPair uint16 `json:"banker_pair"`
+	Natural    uint16 `json:"natural"`
+	Rounds     uint16 `json:"rounds"`
+	Void       uint16 `json:"void"`
+}
+
+// Devices are the table's devices: up or down.
+type Devices struct {
+	Reader string `json:"reader"`
+}
+
+// State is the retained document state/1.0: the table as it has shown itself.
+type State struct {
+	Envelope
+	Phase        Phase    `json:"phase"`
+	Paused       *Paused  `json:"paused"`
+	Shoe         *Shoe    `json:"shoe"`
+	Round        *Round   `json:"round"`
+	Last         *Decided `json:"last"`           // the last decided round of this shoe
+	Bets         string   `json:"bets,omitempty"` // open or closed; absent when nobody tells
+	Counts       Counts   `json:"counts"`
+	Devices      Devices  `json:"devices"`
+	AlertsActive int      `json:"alerts_active"`
+}
+
+// StateOf is what may be said of s: of the cards only those that the table has
+// shown (game.md section 4).
+func StateOf(env Envelope, s *round.State) State {
+	doc := State{
+		Envelope: env, Phase: phaseOf(s), Paused: pausedOf(env.Table, s),
+		Counts: Counts{
+			Player: s.Tally.Player, Banker: s.Tally.Banker, Tie: s.Tally.Tie,
+			PlayerPair: s.Tally.PlayerPair, BankerPair: s.Tally.BankerPair, Natural: s.Tally.Natural,
+			Rounds: s.Tally.Rounds, Void: s.Tally.Void,
+		},
+		Devices: Devices{Reader: "up"},
+		Bets:    map[round.BetsState]string{round.BetsOpen: "open", round.BetsClosed: "closed"}[s.Bets],
+	}
+	if s.ReaderDown {
+		doc.Devices.Reader = "down"
+	}
+	for i := range s.Alerts {
+		if a := &s.Alerts[i]; a.No != 0 && a.Public() {
+			doc.AlertsActive++
+		}
+	}
+	if s.Shoe.Phase == round.NoShoe {
+		return doc
+	}
+	doc.Shoe = &Shoe{ID: ShoeID(env.Table, s.Shoe.No), No: s.Shoe.No, Decks: s.Shoe.Decks, CardsOut: s.Shoe.Out, CutCardOut: s.Shoe.CutOut}
+	if no := s.Shoe.LastNo; no != 0 {
+		doc.Shoe.LastRound = &no
+	}
+	if s.Round.No != 0 {
+		doc.Round = roundOf(env.Table, s)
+	}
+	if l := &s.Last; l.No != 0 {
+		d := decided(env.Table, s, l.No, l.Rev, l.Player, l.Banker, l.Tags)
+		d.Outcome = text(l.Outcome)
+		doc.Last = &d
+	}
+	return doc
+}
+
+func roundOf(table string, s *round.State) *Round {
+	r := &s.Round
+	var tags round.Tags // judged tags stay in a round that was made void later
+	switch {
+	case r.Decided:
+		tags = r.Tags
+	case r.Free:
+		tags = round.TagFreeHand
+	}
+	doc := &Round{Decided: decided(table, s, r.No, r.Rev, r.Shown(round.Player), r.Shown(round.Banker), tags), Void: r.Void}
+	if r.Decided {
+		doc.Outcome = text(r.Outcome)
+	}
+	if r.Open && r.Due != 0 {
+		doc.Due = text(r.Due)
+	}
+	return doc
+}
+
+func decided(table string, s *round.State, no uint16, rev uint8, player, banker round.Hand, tags round.Tags) Decided {
+	return Decided{
+		ID: RoundID(table, s.Shoe.No, no), No: no, Rev: rev,
+		Player: player.Text(), Banker: banker.Text(), Tags: tags.Texts(),
+	}
+}
+
+func text(v fmt.Stringer) *string {
+	s := v.String()
+	return &s
+}
+
+// pausedOf names the alert behind a pause: the oldest with its code or, when
+// that one is answered and another holds the table on, the oldest that does.
+func pausedOf(table string, s *round.State) *Paused {
+	if s.PausedBy == 0 {
+		return nil
+	}
+	doc := &Paused{Code: s.PausedBy.String(), Since: stamp(time.Unix(0, s.PausedAt))}
+	for i := range s.Alerts {
+		a := &s.Alerts[i]
+		if a.No == 0 || a.Holds == 0 || !a.Public() {
+			continue
+		}
+		if a.Code == s.PausedBy {
+			doc.Alert = AlertID(table, a.No)
+			break
+		}
+		if doc.Alert == "" {
+			doc.Alert = AlertID(table, a.No)
+		}
+	}
+	return doc
+}
+
+// Record is one public event as the journal keeps it.
+type Record struct {
+	Seq  uint64
+	At   time.Time
+	Body []byte // one JSON line: seq, at, then the fields of round.EventText
+}
+
+// Event is the message event/1.0: an event as game.md section 7 writes it,
+// without at, which is the envelope's ts, and with its ids.
+type Event struct {
+	Envelope
+	round.EventText
+	ShoeID  string `json:"shoe_id,omitempty"`
+	RoundID string `json:"round_id,omitempty"`
+}
+
+// EventOf is the message that r is sent as. It fails on a body that is not an
+// event's or has another number than r: the journal holds none such.
+func EventOf(env Envelope, r Record) (Event, error) {
+	line := struct {
+		Seq uint64 `json:"seq"`
+		round.EventText
+	}{}
+	if err := json.Unmarshal(r.Body, &line); err != nil {
+		return Event{}, fmt.Errorf("event %d: its record is not an event's JSON: %w", r.Seq, err)
+	}
+	if line.Seq != r.Seq || line.Ev == "" {
+		return Event{}, fmt.Errorf("event %d: its record holds seq %d, ev %q", r.Seq, line.Seq, line.Ev)
+	}
+	doc := Event{Envelope: env, EventText: line.EventText}
+	if doc.Alert != "" {
+		doc.Alert = env.Table + "-" + doc.Alert
+	}
+	if doc.Shoe != nil {
+		doc.ShoeID = ShoeID(env.Table, *doc.Shoe)
+		if doc.Round != nil {
+			doc.RoundID = RoundID(env.Table, *doc.Shoe, *doc.Round)
+		}
+	}
+	return doc, nil
+}
+
+// ReaderHealth is what the reader's decoder has counted since the start.
+type ReaderHealth struct {
+	Frames         uint64            `json:"frames"`
+	Refused        map[string]uint64 `json:"refused"`           // by reason
+	LastFrameAgeMS *int64            `json:"last_frame_age_ms"` // null before the first
+}
+
+// Backlog is where the publisher stands.
+type Backlog struct {
+	Outbox      uint64 `json:"outbox"`        // events durable but not acknowledged
+	OldestAgeMS *int64 `json:"oldest_age_ms"` // of the first of them; null when there is none
+	Reconnects  uint64 `json:"reconnects"`    // since the start
+}
+
+// Health is the message health/1.0. Its seq is that of the last event that a
+// broker acknowledged: what a consumer should have.
+type Health struct {
+	Envelope
+	UptimeS  int64         `json:"uptime_s"`
+	RSSBytes int64         `json:"rss_bytes"`
+	Reader   *ReaderHealth `json:"reader,omitempty"`
+	MQTT     Backlog       `json:"mqtt"`
+	Storage  string        `json:"storage,omitempty"` // ok, full
+}
+
+// encode is the bytes of a message.
+func encode(message any) ([]byte, error) {
+	body, err := json.Marshal(message)
+	if err != nil {
+		return nil, err
+	}
+	if len(body) > maxMessage {
+		return nil, fmt.Errorf("a %T of %d bytes: at most %d are allowed", message, len(body), maxMessage)
+	}
+	return body, nil
+}

@@ -1,0 +1,538 @@
+package mqtt
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	paho "github.com/eclipse/paho.mqtt.golang"
+	"github.com/eclipse/paho.mqtt.golang/packets"
+
+	"shoed/round"
+)
+
+const (
+	readAhead   = 64                      // events read from the outbox at once: a few 10 KB
+	outboxRetry = 5 * time.Second         // after a failure to read it: a full or failing disk does not change faster
+	flushWait   = 1500 * time.Millisecond // of a stop's two seconds, for what is still in the outbox
+	stoppedWait = 500 * time.Millisecond  // and for saying so
+	ownRoom     = 16                      // own status messages that may wait: one comes with each connection of the table
+)
+
+// documents are the retained ones besides status, in the order in which they
+// are published (contract.md, Order 2 and 4): state last.
+var documents = [...]struct {
+	name  string
+	build func(*Publisher, Envelope, *round.State) any
+	// eachSeq: published for each new seq even if nothing else in it changed,
+	// because a late board counts events from there.
+	eachSeq bool
+}{
+	{"info", func(p *Publisher, env Envelope, s *round.State) any {
+		return Info{
+			Envelope: env, Names: p.o.Names, Game: gameOf(s.Rules), Reader: p.o.Reader,
+			Software: p.o.Software, Contract: Contract, TimeZone: p.o.TimeZone,
+		}
+	}, false},
+	{"state", func(_ *Publisher, env Envelope, s *round.State) any { return StateOf(env, s) }, true},
+}
+
+// session is one connection to a broker. All of it is used by the goroutine of
+// Run only; paho's goroutines speak to it through lost and own.
+type session struct {
+	p       *Publisher
+	server  *url.URL
+	number  uint64
+	client  paho.Client
+	cancel  context.CancelFunc // closes the connection without DISCONNECT
+	lost    chan error
+	own     chan seen
+	was     bool   // this process has been online on this broker before
+	delayed uint64 // events up to this one are marked delayed
+
+	batch  []Record // read from the outbox, not sent
+	window []sent   // sent, not acknowledged; oldest first
+	handed uint64   // last event sent
+	acked  uint64   // every event up to it is acknowledged
+	retry  <-chan time.Time
+	kept   [len(documents)][]byte // the last acknowledged content of each document
+}
+
+// sent is an event on its way.
+type sent struct {
+	seq   uint64
+	token paho.Token
+	at    time.Time
+}
+
+// seen is a status message of our own topic.
+type seen struct {
+	Status
+	retained bool
+}
+
+var errDuplicate = errors.New("another process publishes this table")
+
+// connect makes a connection and reports when it cannot.
+func (p *Publisher) connect(ctx context.Context, server *url.URL) (*session, error) {
+	number, err := p.session()
+	if err != nil {
+		p.report(slog.LevelError, "session_unsaved", nil, "cannot connect to a broker: look at the journal's disk", "error", err)
+		return nil, err
+	}
+	will, err := p.status(Offline, number, p.o.Outbox.Table().Seq, "connection lost")
+	if err != nil {
+		return nil, err
+	}
+	// The connection outlives ctx by the time that a stop takes.
+	alive, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	s := &session{
+		p: p, server: server, number: number, was: p.online[server.Host],
+		cancel: cancel, lost: make(chan error, 1), own: make(chan seen, ownRoom),
+	}
+	o := clientOptions(alive, server, p.o.ClientID, p.o.KeepAlive, p.o.WriteTimeout)
+	o.SetUsername(p.o.User).SetPassword(p.o.Password)
+	o.SetBinaryWill(p.topic("status"), will, 1, true)
+	o.SetConnectionLostHandler(func(_ paho.Client, err error) { s.lost <- err }) // once a client
+	s.client = paho.NewClient(o)
+	token := s.client.Connect().(*paho.ConnectToken)
+	select {
+	case <-token.Done():
+	case <-ctx.Done():
+		cancel()
+		<-token.Done()
+	}
+	err = token.Error()
+	var op *net.OpError
+	p.fresh = errors.As(err, &op) && op.Op == "dial"
+	if err == nil {
+		return s, nil
+	}
+	s.drop()
+	if ctx.Err() == nil {
+		p.refused(server, token.ReturnCode(), err)
+	}
+	return nil, err
+}
+
+// refused reports why no connection came about.
+func (p *Publisher) refused(server *url.URL, code byte, err error) {
+	switch code {
+	case packets.ErrRefusedBadUsernameOrPassword, packets.ErrRefusedNotAuthorised, packets.ErrRefusedIDRejected:
+		p.report(slog.LevelError, "broker_refused", server, "the broker refuses this table: check its user, password and client id there and here",
+			"user", p.o.User, "client", p.o.ClientID, "error", err)
+	default:
+		p.report(slog.LevelWarn, "broker_unreachable", server, "no connection to the broker", "error", err)
+	}
+}
+
+// drop ends the connection at once. The broker publishes the will, unless stop
+// has disconnected before.
+func (s *session) drop() {
+	s.cancel()
+	s.client.Disconnect(0) // after the connection is closed: only ends paho's goroutines
+}
+
+// run keeps the topics up to date until the connection or ctx ends; of the
+// latter it tells the broker.
+func (s *session) run(ctx context.Context) error {
+	err := s.announce(ctx)
+	if err == nil {
+		err = s.follow(ctx)
+	}
+	switch {
+	case ctx.Err() == nil || errors.Is(err, errDuplicate):
+		return err
+	case !s.client.IsConnectionOpen():
+		return fmt.Errorf("stop: not told to the broker: the connection was lost: %w", err)
+	}
+	return s.stop(ctx)
+}
+
+// announce takes a fresh connection to where events may follow (contract.md,
+// Order 1 and 2).
+func (s *session) announce(ctx context.Context) error {
+	p := s.p
+	topic := p.topic("status")
+	token := s.client.Subscribe(topic, 1, s.hear).(*paho.SubscribeToken)
+	if err := s.await(ctx, token); err != nil {
+		return fmt.Errorf("subscription of %s: %w", topic, err)
+	}
+	if granted := token.Result()[topic]; granted > 1 { // paho reports no error for it
+		return fmt.Errorf("subscription of %s: the broker refuses it (code %#x): give user %q the right to read it", topic, granted, p.o.User)
+	}
+	s.acked = p.o.Outbox.Delivered()
+	s.handed = s.acked
+	// The state may be ahead of the events here, and only here: a board shows
+	// it at once and knows what then comes delayed as past.
+	table := p.o.Outbox.Table()
+	if err := s.publishDocuments(ctx, &table, true); err != nil {
+		return err
+	}
+	if err := s.publishStatus(ctx, Online, ""); err != nil {
+		return err
+	}
+	// What is durable by now, or was given to an earlier connection, was not
+	// sent when it happened.
+	s.delayed = max(p.o.Outbox.Table().Seq, p.handed)
+	p.live++
+	p.online[s.server.Host] = true
+	p.report(slog.LevelInfo, "broker_connected", s.server, "connected to the broker", "session", s.number, "outbox", s.backlog().Outbox)
+	return nil
+}
+
+// hear runs in paho's goroutine. When there is no room the message is one of a
+// crowd, of which the loop sees enough.
+func (s *session) hear(_ paho.Client, m paho.Message) {
+	status := seen{retained: m.Retained()}
+	if json.Unmarshal(m.Payload(), &status.Status) != nil {
+		return // nobody's status
+	}
+	select {
+	case s.own <- status:
+	default:
+	}
+}
+
+// follow sends what the outbox has and the state after it, for as long as the
+// connection lasts.
+func (s *session) follow(ctx context.Context) error {
+	health := s.nextHealth()
+	for {
+		err := s.send()
+		if err == nil {
+			err = s.settle(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		head, late := s.oldest()
+		select {
+		case <-head:
+			err = s.acknowledge()
+		case <-late:
+			err = fmt.Errorf("event %d: no acknowledgement within %v", s.window[0].seq, s.p.o.AckTimeout)
+		case err = <-s.lost:
+		case status := <-s.own:
+			err = s.meet(ctx, status)
+		case <-health:
+			health = s.nextHealth()
+			err = s.publishHealth()
+		case <-s.retry:
+			s.retry = nil
+		case <-s.p.wake:
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// send fills the window. The error is the connection's.
+func (s *session) send() error {
+	for len(s.window) < s.p.o.Window && s.retry == nil {
+		seq, body, err := s.next()
+		if err != nil {
+			// Nothing is skipped: whatever is wrong must be put right.
+			s.p.report(slog.LevelError, "outbox_unreadable", nil, "events are not published: look at the journal", "after", s.handed, "error", err)
+			s.batch, s.retry = nil, s.p.o.After(outboxRetry)
+			return nil
+		}
+		if body == nil {
+			return nil
+		}
+		token := s.client.Publish(s.p.topic("event"), 1, false, body)
+		s.window = append(s.window, sent{seq, token, time.Now()})
+		s.handed = seq
+		s.p.handed = max(s.p.handed, seq)
+		if done(token) && token.Error() != nil {
+			return fmt.Errorf("event %d: %w", seq, token.Error())
+		}
+	}
+	return nil
+}
+
+// next takes the next event as its message; without a body there is none.
+func (s *session) next() (seq uint64, body []byte, err error) {
+	if len(s.batch) == 0 {
+		if s.p.o.Outbox.Table().Seq <= s.handed {
+			return 0, nil, nil
+		}
+		if s.batch, err = s.p.o.Outbox.Events(s.handed, readAhead); err != nil || len(s.batch) == 0 {
+			return 0, nil, err
+		}
+	}
+	r := s.batch[0]
+	if r.Seq <= s.handed {
+		return 0, nil, fmt.Errorf("event %d comes after event %d", r.Seq, s.handed)
+	}
+	if r.Seq != s.handed+1 {
+		s.p.report(slog.LevelError, "outbox_gap", nil, "events are gone from the journal and cannot be sent", "after", s.handed, "next", r.Seq)
+	}
+	env := s.p.envelope("event", r.Seq, r.At)
+	env.Delayed = r.Seq <= s.delayed
+	event, err := EventOf(env, r)
+	if err != nil {
+		return 0, nil, err
+	}
+	if body, err = encode(event); err != nil {
+		return 0, nil, fmt.Errorf("event %d: %w", r.Seq, err)
+	}
+	s.p.resolved("outbox_unreadable")
+	s.batch = s.batch[1:]
+	return r.Seq, body, nil
+}
+
+// oldest gives the channels that tell that the oldest event in flight has been
+// answered, or should have been.
+func (s *session) oldest() (answered <-chan struct{}, late <-chan time.Time) {
+	if len(s.window) == 0 {
+		return nil, nil
+	}
+	first := &s.window[0]
+	return first.token.Done(), time.After(time.Until(first.at.Add(s.p.o.AckTimeout)))
+}
+
+// acknowledge moves the cursor over the oldest event in flight and those after
+// it that are acknowledged already. A token with an error proves nothing, not
+// even that the event was not sent.
+func (s *session) acknowledge() error {
+	before := s.acked
+	var err error
+	for len(s.window) > 0 && done(s.window[0].token) {
+		first := s.window[0]
+		if err = first.token.Error(); err != nil {
+			err = fmt.Errorf("event %d: %w", first.seq, err)
+			break
+		}
+		s.window, s.acked = s.window[1:], first.seq
+	}
+	if s.acked != before {
+		s.deliver()
+	}
+	return err
+}
+
+func (s *session) deliver() {
+	if err := s.p.o.Outbox.Deliver(s.acked); err != nil {
+		s.p.report(slog.LevelError, "cursor_unsaved", nil, "acknowledged events will be sent again: look at the journal's disk", "seq", s.acked, "error", err)
+		return
+	}
+	s.p.resolved("cursor_unsaved")
+}
+
+func done(token paho.Token) bool {
+	select {
+	case <-token.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// settle publishes the documents that have changed, once every event that they
+// reflect is acknowledged.
+func (s *session) settle(ctx context.Context) error {
+	if len(s.window) > 0 || len(s.batch) > 0 {
+		return nil
+	}
+	table := s.p.o.Outbox.Table()
+	if table.Seq != s.acked {
+		return nil
+	}
+	return s.publishDocuments(ctx, &table, false)
+}
+
+// publishDocuments publishes the documents in their order, all of them or those
+// that differ from what this connection has had acknowledged.
+func (s *session) publishDocuments(ctx context.Context, table *round.State, all bool) error {
+	for i, d := range documents {
+		env := s.p.envelope(d.name, table.Seq, s.p.o.Now())
+		body, err := encode(d.build(s.p, env, table))
+		if err != nil {
+			return err
+		}
+		env.TS = ""
+		if !d.eachSeq {
+			env.Seq = 0
+		}
+		content, err := encode(d.build(s.p, env, table))
+		if err != nil {
+			return err
+		}
+		if !all && bytes.Equal(content, s.kept[i]) {
+			continue
+		}
+		if err := s.retain(ctx, d.name, body); err != nil {
+			return err
+		}
+		s.kept[i] = content
+	}
+	return nil
+}
+
+func (s *session) publishStatus(ctx context.Context, state Life, reason string) error {
+	body, err := s.p.status(state, s.number, s.p.o.Outbox.Table().Seq, reason)
+	if err != nil {
+		return err
+	}
+	return s.retain(ctx, "status", body)
+}
+
+// retain publishes a document and waits for its acknowledgement.
+func (s *session) retain(ctx context.Context, name string, body []byte) error {
+	if err := s.await(ctx, s.client.Publish(s.p.topic(name), 1, true, body)); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// await waits until the broker has answered.
+func (s *session) await(ctx context.Context, token paho.Token) error {
+	select {
+	case <-token.Done():
+		return token.Error()
+	case <-time.After(s.p.o.AckTimeout):
+		return fmt.Errorf("no acknowledgement within %v", s.p.o.AckTimeout)
+	case err := <-s.lost:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// meet acts on what our own status topic says (contract.md, Order 5).
+//
+// A retained message was there before us. If it is of another process, that is
+// proof of a second one only when this process has been online on this broker
+// before, and the message is not of our own past, which a broker that was
+// restarted from an old store may still hold.
+func (s *session) meet(ctx context.Context, status seen) error {
+	p := s.p
+	another := status.Instance != p.o.Instance
+	gone := status.State == Offline || status.State == Stopped
+	past := status.Epoch == p.o.Epoch && status.Session < p.first
+	switch {
+	case another && (status.retained && s.was && !past || !status.retained && !gone):
+		return fmt.Errorf("%w: instance %q, session %d, epoch %q", errDuplicate, status.Instance, status.Session, status.Epoch)
+	case !status.retained && gone:
+		// The will of a connection that is no more, ours or a predecessor's.
+		return s.publishStatus(ctx, Online, "")
+	}
+	return nil
+}
+
+// stop sends what is left, as far as that goes quickly, and takes leave.
+func (s *session) stop(ctx context.Context) error {
+	reason := "stopped"
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		reason = cause.Error()
+	}
+	ctx = context.WithoutCancel(ctx)
+	flush, done := context.WithTimeout(ctx, flushWait)
+	defer done()
+	if err := s.flush(flush); err != nil && flush.Err() == nil {
+		return fmt.Errorf("stop: not told to the broker: %w", err)
+	}
+	leave, done := context.WithTimeout(ctx, stoppedWait)
+	defer done()
+	if err := s.publishStatus(leave, Stopped, reason); err != nil {
+		return fmt.Errorf("stop: not told to the broker: %w", err)
+	}
+	s.client.Disconnect(uint(stoppedWait.Milliseconds()))
+	return nil
+}
+
+// flush sends the outbox and the documents until nothing is left.
+func (s *session) flush(ctx context.Context) error {
+	for {
+		if err := s.send(); err != nil {
+			return err
+		}
+		if len(s.window) == 0 {
+			return s.settle(ctx)
+		}
+		if err := s.await(ctx, s.window[0].token); err != nil {
+			return err
+		}
+		if err := s.acknowledge(); err != nil {
+			return err
+		}
+	}
+}
+
+// nextHealth is the time of the next health message: every so often, a tenth
+// more or less, so that many tables do not speak at once.
+func (s *session) nextHealth() <-chan time.Time {
+	every := s.p.o.HealthEvery
+	return s.p.o.After(every - every/10 + s.p.random(every/5))
+}
+
+func (s *session) publishHealth() error {
+	p := s.p
+	health := Health{
+		Envelope: p.envelope("health", s.acked, p.o.Now()),
+		UptimeS:  int64(time.Since(p.started).Seconds()), RSSBytes: residentBytes(), MQTT: s.backlog(),
+	}
+	if p.o.ReaderHealth != nil {
+		reader := p.o.ReaderHealth()
+		health.Reader = &reader
+	}
+	if p.o.Storage != nil {
+		health.Storage = p.o.Storage()
+	}
+	body, err := encode(health)
+	if err != nil {
+		return err
+	}
+	// Nobody acknowledges it, but what cannot be handed over within the write
+	// timeout says that the connection is stuck.
+	token := s.client.Publish(p.topic("health"), 0, false, body)
+	if done(token) && token.Error() != nil {
+		return fmt.Errorf("health: %w", token.Error())
+	}
+	return nil
+}
+
+func (s *session) backlog() Backlog {
+	b := Backlog{Reconnects: max(s.p.live, 1) - 1}
+	if last := s.p.o.Outbox.Table().Seq; last > s.acked {
+		b.Outbox = last - s.acked
+	}
+	if b.Outbox > 0 {
+		if oldest, err := s.p.o.Outbox.Events(s.acked, 1); err == nil && len(oldest) > 0 { // an error shows where they are sent
+			age := max(s.p.o.Now().Sub(oldest[0].At).Milliseconds(), 0)
+			b.OldestAgeMS = &age
+		}
+	}
+	return b
+}
+
+// residentBytes is the memory this process occupies; 0 where the kernel does
+// not say.
+func residentBytes() int64 {
+	statm, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(statm))
+	if len(fields) < 2 {
+		return 0
+	}
+	pages, err := strconv.ParseInt(fields[1], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return pages * int64(os.Getpagesize())
+}
