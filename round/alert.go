@@ -258,7 +258,7 @@ func (t *step) raise(code Code, expected, seen Fact) *Alert {
 			return a
 		}
 	}
-	a := Alert{Code: code, Priority: rule.priority, Holds: rule.holds, Round: about, At: t.at.UnixNano(), Count: 1}
+	a := Alert{Code: code, Priority: rule.priority, Holds: rule.holds, Round: about, At: t.now, Count: 1}
 	switch {
 	case code == ReaderLost && t.Round.Open && !t.Manual:
 		a.Priority, a.Holds = 1, holdsAll
@@ -272,7 +272,7 @@ func (t *step) raise(code Code, expected, seen Fact) *Alert {
 	}
 	if a.Holds != holdsNothing && t.PausedBy == 0 {
 		t.closeWindow(ClosePaused)
-		t.PausedBy, t.PausedAt, t.UnresolvedTold = code, t.at.UnixNano(), false
+		t.PausedBy, t.PausedAt, t.UnresolvedTold = code, t.now, false
 		t.emit(Event{Kind: TablePaused, Code: code})
 	}
 	return kept
@@ -373,7 +373,7 @@ func (t *step) resumeIfFree() {
 	if t.PausedBy != 0 && t.held() == holdsNothing {
 		code := t.PausedBy
 		t.PausedBy, t.PausedAt = 0, 0
-		t.Round.ActedAt = t.at.UnixNano()
+		t.Round.ActedAt = t.now
 		t.emit(Event{Kind: TableResumed, Code: code})
 		t.clearAll(byResume, PauseUnresolved)
 	}

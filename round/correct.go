@@ -26,7 +26,7 @@ func (t *step) correct(ans *Answer, a Alert) Refusal {
 
 // correctOpen corrects the round in hand, which then goes on.
 func (t *step) correctOpen(ans *Answer, a Alert) Refusal {
-	old, next := t.Round, t.State
+	old, next := t.Round, *t.State
 	if refusal := next.rearrange(ans.Cards); refusal != 0 {
 		return refusal
 	}
@@ -49,7 +49,7 @@ func (t *step) lay(old, next *Round, ans *Answer, unread bool) {
 	t.recount(old, next, unread)
 	t.Round = *next
 	t.arranged()
-	t.Round.ActedAt = t.at.UnixNano()
+	t.Round.ActedAt = t.now
 	t.Round.ReaderIgnored, t.Round.HasVerdict = true, false
 	t.showCards(ans, old.No)
 }
@@ -90,8 +90,8 @@ func (s *State) rearrange(cards [7]Card) Refusal {
 			at[b] = Drawn{Card: c, Box: Box(b), Shown: true, Counts: true}
 		}
 	}
-	t := step{State: *s}
-	r = &t.Round
+	was := *s
+	t := step{State: s}
 	r.N, r.Cards = 0, [6]Drawn{}
 	for t.layout(); r.Due != 0 && at[r.Due].Card != 0; t.layout() {
 		d := at[r.Due]
@@ -107,10 +107,10 @@ func (s *State) rearrange(cards [7]Card) Refusal {
 	t.layout()
 	for _, left := range at[P1:] {
 		if left.Card != 0 || nLoose > 0 {
+			*s = was
 			return RefusedDraw
 		}
 	}
-	*s = t.State
 	return 0
 }
 
@@ -249,9 +249,9 @@ func (t *step) redecide(no uint16, boxes [6]Card) {
 	past := &t.Past[no-1]
 	was := *past
 	t.tally(-1, was.Outcome, was.Tags)
-	f := finalOf(handOf(&boxes, Player), handOf(&boxes, Banker))
-	past.Boxes, past.Outcome, past.Rev = boxes, f.outcome, was.Rev+1
-	past.Tags = f.tags | was.Tags&TagFreeHand | TagCorrected
+	f := resultOf(handOf(&boxes, Player), handOf(&boxes, Banker))
+	past.Boxes, past.Outcome, past.Rev = boxes, f.Outcome, was.Rev+1
+	past.Tags = f.Tags | was.Tags&TagFreeHand | TagCorrected
 	t.tally(1, past.Outcome, past.Tags)
 	if no == t.Last.No {
 		t.Last = t.summary(no)
@@ -310,7 +310,7 @@ func (t *step) manual(ans *Answer, a Alert) Refusal {
 		t.release(ReaderLost)
 		return 0
 	}
-	next := t.State
+	next := *t.State
 	if !next.Round.Open {
 		if next.Shoe.Phase != ShoeInPlay || next.Shoe.Left() < minRound {
 			return RefusedNoRound
@@ -342,8 +342,7 @@ func (t *step) release(code Code) {
 // reopen opens again the window that a pause closed. Only a supervisor does.
 func (t *step) reopen(ans *Answer, a Alert) Refusal {
 	w := &t.Round.Insured
-	at := t.Round.shownAt()
-	if !w.ByPause || t.held() != holdsNothing || situationOf(&at, t.Round.N).stage != w.Stage {
+	if !w.ByPause || t.held() != holdsNothing || t.Round.situation().stage != w.Stage {
 		return RefusedWindow
 	}
 	t.accept(ans, a)

@@ -11,7 +11,7 @@ func (t *step) card(in *Input) {
 	d := Drawn{Card: in.Card, To: in.To, Again: in.Again, Claim: BoxOf(in.To.Side(), in.Pos)}
 	switch in.Outside {
 	case 0:
-		now, gap := t.at.UnixNano(), ms(t.Rules.CardGapMS)
+		now, gap := t.now, ms(t.Rules.CardGapMS)
 		d.Quick = now > t.LastDrawAt && now-t.LastDrawAt < gap
 		t.LastDrawAt = now
 		t.arrive(d)
@@ -208,7 +208,7 @@ func (t *step) place(d Drawn) {
 	i := r.N
 	r.Cards[i] = d
 	r.N++
-	r.DrawnAt[i], r.ActedAt = t.at.UnixNano(), t.at.UnixNano()
+	r.DrawnAt[i], r.ActedAt = t.now, t.now
 	t.layout()
 	placed := &r.Cards[i]
 	if placed.Shown {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // Stage of a round at which insurance is offered (game.md section 3; seed 000).
@@ -315,7 +314,7 @@ func (t *step) matching(s situation) (rows uint32) {
 func (t *step) announceWindow() {
 	w := &t.Round.Insured
 	w.Open, w.ByPause = true, false
-	w.ClosesAt = t.at.Add(time.Duration(t.Rules.InsuranceMS) * time.Millisecond).UnixNano()
+	w.ClosesAt = t.now + ms(t.Rules.InsuranceMS)
 	e := Event{Kind: InsuranceOpened, Stage: w.Stage, ClosesAt: w.ClosesAt, Player: t.Round.Shown(Player), Banker: t.Round.Shown(Banker),
 		TieLoses: t.Rules.InsuranceTie == TieLoses, Unseen: t.Shoe.unseen()}
 	for _, m := range w.Made[:w.N] {
@@ -349,7 +348,7 @@ func (t *step) closeWindow(why WindowClose) {
 		return
 	}
 	w.Open, w.ByPause = false, why == ClosePaused
-	t.Round.ActedAt = t.at.UnixNano()
+	t.Round.ActedAt = t.now
 	t.emit(Event{Kind: InsuranceClosed, Stage: w.Stage, Why: why})
 	if t.Rules.InsurancePost == PostDealer && !w.Posted {
 		t.remark(InsuranceNotPosted, Fact{Kind: FactRatesLaidOut}, Fact{Kind: FactNoRates})

@@ -75,7 +75,7 @@ func (t *step) lifted(b Box) {
 	}
 	for i := int(r.N) - 1; i >= 0; i-- {
 		if r.Lies[i] == b {
-			r.Lies[i], r.DrawnAt[i] = 0, t.at.UnixNano() // it is in somebody's hand: its wait begins anew
+			r.Lies[i], r.DrawnAt[i] = 0, t.now // it is in somebody's hand: its wait begins anew
 			return
 		}
 	}
@@ -95,7 +95,7 @@ func (t *step) checkPlacement() {
 		switch {
 		case box == 0 || lies == 0:
 		case lies != box && r.WrongSince[i] == 0:
-			r.WrongSince[i] = t.at.UnixNano()
+			r.WrongSince[i] = t.now
 		case lies == box && r.WrongSince[i] != 0:
 			r.WrongSince[i] = 0
 			if t.standing(DealWrongBox) == nil && t.standing(DealWrongBoxLate) == nil {
@@ -129,7 +129,7 @@ func (t *step) misplaced() {
 	if !t.watched() || !r.Open {
 		return
 	}
-	now := t.at.UnixNano()
+	now := t.now
 	for i := range r.Cards[:r.N] {
 		d := &r.Cards[i]
 		switch {

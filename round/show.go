@@ -64,7 +64,7 @@ func (t *step) turn(d *Drawn) {
 	d.Shown = true
 	t.countShown(d.Card)
 	t.layout()
-	t.Round.ActedAt = t.at.UnixNano()
+	t.Round.ActedAt = t.now
 	t.emit(Event{Kind: CardShown, Hand: d.Box.Side(), Pos: d.Box.Pos(), Card: d.Card})
 	if d.Doubt {
 		t.raise(ReaderDisagrees, Fact{Kind: FactFace, Box: d.Box, Card: d.Card}, Fact{Kind: FactNoSuchCard, Box: d.Box})
@@ -206,14 +206,14 @@ func (t *step) takeExtra() {
 func (t *step) decideOrWait() {
 	r := &t.Round
 	if r.CompleteAt == 0 {
-		r.CompleteAt = t.at.UnixNano()
+		r.CompleteAt = t.now
 	}
-	f := finalOf(r.Shown(Player), r.Shown(Banker))
+	f := resultOf(r.Shown(Player), r.Shown(Banker))
 	switch {
 	case t.watched() && !t.allPlaced():
 		return // with sensors the outcome waits for the last due placement
-	case r.HasVerdict && !agrees(r.Verdict, f.outcome, f.tags):
-		t.disagrees(f.outcome, f.tags)
+	case r.HasVerdict && !agrees(r.Verdict, f.Outcome, f.Tags):
+		t.disagrees(f.Outcome, f.Tags)
 	case !r.HasVerdict && !r.ReaderIgnored && t.Rules.Verdict == VerdictWait:
 	default:
 		t.decide(&f)
@@ -221,10 +221,10 @@ func (t *step) decideOrWait() {
 }
 
 // decide closes the round with its outcome and settles it.
-func (t *step) decide(f *final) {
+func (t *step) decide(f *Result) {
 	r := &t.Round
 	t.closeWindow(CloseOutcome)
-	r.Open, r.Decided, r.Outcome, r.Tags = false, true, f.outcome, f.tags
+	r.Open, r.Decided, r.Outcome, r.Tags = false, true, f.Outcome, f.Tags
 	if r.Free {
 		r.Tags |= TagFreeHand
 	}
@@ -249,7 +249,7 @@ func (t *step) decide(f *final) {
 }
 
 // settle gives the result of every bet. A free hand has none.
-func (t *step) settle(no uint16, f *final) {
+func (t *step) settle(no uint16, f *Result) {
 	past := &t.Past[no-1]
 	if past.Tags&TagFreeHand != 0 {
 		return

@@ -7,10 +7,13 @@ import (
 )
 
 // step is one call of Step: the state being made, and its events.
+//
+// It points at Step's own copies: the compiler keeps them on the stack only as
+// long as no method lets a pointer to the state get away.
 type step struct {
-	State
-	at  time.Time
-	out []Event
+	*State
+	now int64 // ns UTC, of the input
+	out *[]Event
 }
 
 // Step takes one input and returns the state after it, with its events
@@ -20,9 +23,9 @@ func (s State) Step(in Input, out []Event) (State, []Event, error) {
 	if err := in.check(); err != nil {
 		return s, out, err
 	}
-	t := step{State: s, at: in.At, out: out}
+	t := step{State: &s, now: in.At.UnixNano(), out: &out}
 	t.take(&in)
-	return t.State, t.out, nil
+	return s, out, nil
 }
 
 func (t *step) take(in *Input) {
@@ -121,12 +124,12 @@ func (t *step) emit(e Event) {
 
 // audit appends an event that only the full view has.
 func (t *step) audit(e Event) {
-	e.At = t.at
+	e.At = time.Unix(0, t.now).UTC()
 	e.Shoe = t.Shoe.No
 	if e.Round == 0 && (t.Round.Open || e.Kind == RoundVoided) {
 		e.Round = t.Round.No
 	}
-	t.out = append(t.out, e)
+	*t.out = append(*t.out, e)
 }
 
 func (t *step) note(n Note) { t.emit(Event{Kind: ReaderNoted, Note: n}) }

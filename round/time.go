@@ -6,7 +6,7 @@ package round
 
 // deadlines raises and closes what the time of this input is too late for.
 func (t *step) deadlines() {
-	now := t.at.UnixNano()
+	now := t.now
 	r := &t.Round
 	if r.Insured.Open && now >= r.Insured.ClosesAt {
 		t.closeWindow(CloseTimer)
