@@ -15,13 +15,17 @@ import (
 // it, and nobody changes it afterwards. What each field means is written at its
 // key in keys.go and in the example file.
 type Config struct {
-	Rules   []string `mapstructure:"rules"` // "name=value" each, not checked here
-	Table   Table    `mapstructure:"table"`
-	Reader  Reader   `mapstructure:"reader"`
-	Journal Journal  `mapstructure:"journal"`
-	MQTT    MQTT     `mapstructure:"mqtt"`
-	Control Control  `mapstructure:"control"`
-	Log     Log      `mapstructure:"log"`
+	Rules []string `mapstructure:"rules"` // "name=value" each, not checked here
+
+	BetsFile      string `mapstructure:"bets_file"`
+	InsuranceFile string `mapstructure:"insurance_file"`
+
+	Table   Table   `mapstructure:"table"`
+	Reader  Reader  `mapstructure:"reader"`
+	Journal Journal `mapstructure:"journal"`
+	MQTT    MQTT    `mapstructure:"mqtt"`
+	Control Control `mapstructure:"control"`
+	Log     Log     `mapstructure:"log"`
 
 	places map[string]Place // where each value that is not a default was given
 }

@@ -119,6 +119,7 @@ func TestEveryKeyReachesItsField(t *testing.T) {
 	given := map[string]string{ // one other than the default for each key, as in a variable
 		"rules": "decks=6,burn=none", "table.site": "spa", "table.id": "b-2", "table.label": "Bacc 2", "reader.name": "shoe",
 		"reader.protocol": "barcode", "reader.device": "/dev/serial/by-id/x", "reader.baud_rate": "9600", "reader.data_bits": "7",
+		"bets_file": "/etc/shoed/bets.csv", "insurance_file": "/etc/shoed/insurance.csv",
 		"reader.parity": "even", "reader.stop_bits": "2", "reader.buffer_bytes": "4096",
 		"journal.dir": "/j", "journal.max_age_days": "31", "journal.max_bytes": "5000000000",
 		"mqtt.servers": "tcp://a:1883,mqtt://b:1884", "mqtt.user": "u", "mqtt.password": "p", "mqtt.client_id": "c",

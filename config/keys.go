@@ -42,6 +42,8 @@ type accepts struct {
 var sections = []section{
 	{"", "", []key{
 		{name: "rules", value: []string{}, doc: `House rules that differ from the usual ones, each "name=value", such as "decks=8" or "burn=first_card"`},
+		{name: "bets_file", value: "", doc: "Table of the bets instead of the usual one, in CSV like round/bets.csv; empty for none", accepts: orEmpty(absolute)},
+		{name: "insurance_file", value: "", doc: "Table of the insurance instead of the usual one, in CSV like round/insurance.csv; empty for none", accepts: orEmpty(absolute)},
 	}},
 	{"table", "The table.", []key{
 		{name: "site", value: "house", doc: "The house, as in topic names", accepts: name},

@@ -90,6 +90,8 @@ listen = "127.0.0.1:0"
 listen_ws = "off"
 [control]
 socket = %q
+[log]
+format = "text"
 `, strings.Join(quoted, ", "), tb.port(), filepath.Join(dir, "journal"), servers, tb.socket())
 	if err := os.WriteFile(tb.config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 
 func replayCommand() *cobra.Command {
 	var rules []string
+	var bets, insurance string
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "replay FILE|-",
@@ -26,6 +27,9 @@ public may see. Rules start from the defaults with round_start=first_card.`,
 		RunE: func(cmd *cobra.Command, a []string) error {
 			r := round.DefaultRules()
 			r.RoundStart = round.StartFirstCard
+			if err := setTables(&r, bets, insurance); err != nil {
+				return err
+			}
 			if err := setRules(&r, rules); err != nil {
 				return err
 			}
@@ -38,6 +42,8 @@ public may see. Rules start from the defaults with round_start=first_card.`,
 		},
 	}
 	cmd.Flags().StringSliceVar(&rules, "rules", nil, "house rules, name=value, comma-separated")
+	cmd.Flags().StringVar(&bets, "bets", "", "table of the bets, CSV like round/bets.csv")
+	cmd.Flags().StringVar(&insurance, "insurance", "", "table of the insurance, CSV like round/insurance.csv")
 	cmd.Flags().BoolVar(&all, "all", false, "print the full view, with the events that are not public")
 	return cmd
 }

@@ -68,12 +68,7 @@ func parseSequence(text string) ([]round.RoadResult, error) {
 
 // wantsColour: a terminal may have colour unless NO_COLOR is set to anything.
 func wantsColour(out io.Writer) bool {
-	f, ok := out.(*os.File)
-	if !ok || os.Getenv("NO_COLOR") != "" {
-		return false
-	}
-	stat, err := f.Stat()
-	return err == nil && stat.Mode()&os.ModeCharDevice != 0
+	return os.Getenv("NO_COLOR") == "" && isTerminal(out)
 }
 
 // colour is a terminal's colour number; 0 for none.

@@ -54,6 +54,9 @@ func loadConfig(path string) (*config.Config, error) { return config.Load(path, 
 // wrong one.
 func configRules(cfg *config.Config) (round.Rules, error) {
 	rules := round.DefaultRules()
+	if err := setTables(&rules, cfg.BetsFile, cfg.InsuranceFile); err != nil {
+		return rules, err
+	}
 	for i, text := range cfg.Rules {
 		if err := rules.Set(text); err != nil {
 			return rules, fmt.Errorf("%v: rules: %w", cfg.Where(fmt.Sprintf("rules[%d]", i)), err)
@@ -62,14 +65,48 @@ func configRules(cfg *config.Config) (round.Rules, error) {
 	return rules, nil
 }
 
+// setTables replaces the usual tables by those in files; "" keeps them.
+func setTables(r *round.Rules, betsFile, insuranceFile string) error {
+	if err := setTable(&r.Bets, betsFile, round.ParseBets); err != nil {
+		return err
+	}
+	return setTable(&r.InsuranceTable, insuranceFile, round.ParseInsurance)
+}
+
+func setTable[T any](to *T, path string, parse func(string) (T, error)) error {
+	if path == "" {
+		return nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	table, err := parse(string(text))
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	*to = table
+	return nil
+}
+
+// newLog writes as configured; auto is text for a terminal and JSON otherwise.
 func newLog(c config.Log, w io.Writer) *slog.Logger {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(c.Level)); err != nil {
 		level = slog.LevelInfo // config has checked it
 	}
 	o := &slog.HandlerOptions{Level: level}
-	if c.Format == "json" {
+	if c.Format == "json" || c.Format == "auto" && !isTerminal(w) {
 		return slog.New(slog.NewJSONHandler(w, o))
 	}
 	return slog.New(slog.NewTextHandler(w, o))
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
