@@ -80,6 +80,9 @@ func (t *step) apply(ans *Answer, a Alert) Refusal {
 		}
 		t.accept(ans, a)
 		t.voidInsurance(0)
+		if t.Round.Decided {
+			t.Past[t.Round.No-1].keepOffers(&t.Round.Insured)
+		}
 	case DoReopen:
 		return t.reopen(ans, a)
 	}

@@ -35,10 +35,6 @@ func (t *step) correctOpen(ans *Answer, a Alert) Refusal {
 		t.Shoe.Known[a.Card.Card.Index()]-- // the re-read was no better than the first
 	}
 	t.lay(&old, &next.Round, ans, a.Code == ReaderUnread)
-	at := t.Round.shownAt()
-	if t.reconsider(&t.Round.Insured, &at) {
-		t.exposed(Fact{Kind: FactOffers}, Fact{Kind: FactCorrected})
-	}
 	t.clear(a.No, ans.By)
 	t.nothingWaits(ans.By)
 	return 0
@@ -46,12 +42,18 @@ func (t *step) correctOpen(ans *Answer, a Alert) Refusal {
 
 // lay puts the cards of a corrected round on the table.
 func (t *step) lay(old, next *Round, ans *Answer, unread bool) {
+	t.closeWindow(CloseShown)
 	t.recount(old, next, unread)
+	next.Insured = t.Round.Insured
 	t.Round = *next
 	t.arranged()
 	t.Round.ActedAt = t.now
 	t.Round.ReaderIgnored, t.Round.HasVerdict = true, false
 	t.showCards(ans, old.No)
+	at := t.Round.shownAt()
+	if made := t.Round.Insured; t.reconsider(&made, &at) { // exposed voids them all, and says so
+		t.exposed(Fact{Kind: FactOffers}, Fact{Kind: FactCorrected})
+	}
 }
 
 func (t *step) showCards(ans *Answer, no uint16) {
@@ -99,14 +101,14 @@ func (s *State) rearrange(cards [7]Card) Refusal {
 		r.Cards[r.N] = d
 		r.N++
 	}
-	for i := 0; i < nLoose && r.N >= 4 && int(r.N) < len(r.Cards); i++ {
-		r.Cards[r.N] = loose[i]
+	kept := 0
+	for ; kept < nLoose && r.N >= 4 && int(r.N) < len(r.Cards); kept++ {
+		r.Cards[r.N] = loose[kept]
 		r.N++
-		nLoose--
 	}
 	t.layout()
 	for _, left := range at[P1:] {
-		if left.Card != 0 || nLoose > 0 {
+		if left.Card != 0 || kept < nLoose {
 			*s = was
 			return RefusedDraw
 		}
@@ -267,6 +269,9 @@ func (t *step) redecide(no uint16, boxes [6]Card) {
 	at := byBox(&boxes)
 	t.reconsider(&w, &at)
 	past.keepOffers(&w)
+	if no == t.Round.No {
+		t.Round.Insured = w // what is void stays void
+	}
 	t.settleInsurance(&w, no, past.Outcome)
 }
 
@@ -325,7 +330,7 @@ func (t *step) manual(ans *Answer, a Alert) Refusal {
 		t.begin()
 	}
 	old := t.Round
-	next.Round.Free, next.Round.Insured = old.Free, old.Insured
+	next.Round.Free = old.Free
 	t.lay(&old, &next.Round, ans, false)
 	t.release(ReaderLost)
 	return 0
@@ -342,7 +347,7 @@ func (t *step) release(code Code) {
 // reopen opens again the window that a pause closed. Only a supervisor does.
 func (t *step) reopen(ans *Answer, a Alert) Refusal {
 	w := &t.Round.Insured
-	if !w.ByPause || t.held() != holdsNothing || t.Round.situation().stage != w.Stage {
+	if !t.Round.Open || !w.ByPause || t.held() != holdsNothing || t.Round.situation().stage != w.Stage {
 		return RefusedWindow
 	}
 	t.accept(ans, a)

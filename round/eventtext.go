@@ -228,6 +228,14 @@ type OfferText struct {
 	Den    *uint64 `json:"den,omitempty"`
 	Result string  `json:"result,omitempty"` // insurance.settled
 	Posted string  `json:"posted,omitempty"` // what the dealer laid out
+
+	Edge *EdgeText `json:"edge,omitempty"` // full view only
+}
+
+// EdgeText is what the house keeps of a unit staked; negative what it loses.
+type EdgeText struct {
+	Num int64  `json:"num"`
+	Den uint64 `json:"den"`
 }
 
 // Text of the offer.
@@ -297,12 +305,24 @@ const EventTime = "2006-01-02T15:04:05.000Z"
 
 // AppendText appends the event as one line of game.md section 7, without the
 // line's end. An event of the full view only has no seq.
-func (e *Event) AppendText(b []byte) ([]byte, error) {
+func (e *Event) AppendText(b []byte) ([]byte, error) { return e.appendLine(b, e.Text()) }
+
+// AppendFullText is AppendText for the full view, which has the edges of the
+// offers too; they are given in the order of the offers, nil where unknown.
+func (e *Event) AppendFullText(b []byte, edges []*EdgeText) ([]byte, error) {
+	text := e.Text()
+	for i, edge := range edges {
+		text.Offers[i].Edge = edge
+	}
+	return e.appendLine(b, text)
+}
+
+func (e *Event) appendLine(b []byte, text EventText) ([]byte, error) {
 	line, err := json.Marshal(struct {
 		Seq uint64 `json:"seq,omitempty"`
 		At  string `json:"at"`
 		EventText
-	}{e.Seq, e.At.UTC().Format(EventTime), e.Text()})
+	}{e.Seq, e.At.UTC().Format(EventTime), text})
 	return append(b, line...), err
 }
 

@@ -24,29 +24,43 @@ func (s Stage) String() string { return stageText[s] }
 // hidden stands for a total that is not shown.
 const hidden = 0xff
 
-// span of totals, both ends included; hidden where the hand is not shown.
-type span struct{ Low, High uint8 }
+// Totals is a range of a hand's totals, both ends included, or not shown.
+type Totals struct{ Low, High uint8 }
 
-func (s span) holds(total uint8) bool { return s.Low <= total && total <= s.High }
+// Shown reports whether there is a total to see.
+func (s Totals) Shown() bool { return s.Low != hidden }
 
-// insuranceRow is one offer of the table: when it is made, what it wins on and
+func (s Totals) holds(total uint8) bool { return s.Low <= total && total <= s.High }
+
+// String is the range as the table writes it: 7, 0-5, not_shown.
+func (s Totals) String() string {
+	switch {
+	case !s.Shown():
+		return "not_shown"
+	case s.Low == s.High:
+		return strconv.Itoa(int(s.Low))
+	}
+	return fmt.Sprintf("%d-%d", s.Low, s.High)
+}
+
+// InsuranceRow is one offer of the table: when it is made, what it wins on and
 // what it pays.
-type insuranceRow struct {
+type InsuranceRow struct {
 	No                       uint8 // as the table numbers it
-	Side                     Side
+	Side                     Side  // whose bet is insured
 	Stage                    Stage
-	PlayerTotal, BankerTotal span
+	PlayerTotal, BankerTotal Totals
 	WinsOn                   Outcome
-	Pays                     Ratio
+	Pays                     Ratio // in lowest terms
 }
 
 // maxInsuranceRows bounds the table: seed 000 has 24.
 const maxInsuranceRows = 28
 
-// InsuranceTable is what insurance the house offers.
+// InsuranceTable is what insurance the house offers: Rows[:N].
 type InsuranceTable struct {
 	N    uint8
-	Rows [maxInsuranceRows]insuranceRow
+	Rows [maxInsuranceRows]InsuranceRow
 }
 
 //go:embed insurance.csv
@@ -55,12 +69,15 @@ var insuranceCSV string
 // DefaultInsurance is the table of seed 000.
 var DefaultInsurance = must(ParseInsurance(insuranceCSV))
 
+const insuranceColumns = "row,side,stage,player_cards,banker_cards,player_total,banker_total,wins_on,pays_num,pays_den"
+
 // ParseInsurance reads a table of insurance in CSV: row, side, stage,
 // player_cards, banker_cards, player_total, banker_total, wins_on, pays_num,
-// pays_den. A total is a number, a span like 0-5, or not_shown.
+// pays_den. A total is a number, a range like 0-5, or not_shown. It refuses what
+// it does not know, and a row that could never be offered.
 func ParseInsurance(text string) (InsuranceTable, error) {
 	var t InsuranceTable
-	err := parseTable(text, "row side stage player_cards banker_cards player_total banker_total wins_on pays_num pays_den", func(f []string) error {
+	err := parseTable(text, insuranceColumns, "", func(f []string) error {
 		if int(t.N) == len(t.Rows) {
 			return fmt.Errorf("more than %d rows", maxInsuranceRows)
 		}
@@ -86,57 +103,55 @@ func ParseInsurance(text string) (InsuranceTable, error) {
 // stageCards are the cards that the hands hold at a stage.
 var stageCards = [stages][2]string{StageOneHand: {"2", "2"}, StageFourCards: {"2", "2"}, StageFiveCards: {"3", "2"}}
 
-func parseInsuranceRow(f []string) (r insuranceRow, err error) {
+func parseInsuranceRow(f []string) (r InsuranceRow, err error) {
 	no, err := strconv.ParseUint(f[0], 10, 8)
 	if err != nil || no == 0 {
 		return r, fmt.Errorf("row %q: want a number from 1 to 255", f[0])
 	}
 	r.No = uint8(no)
 	if err = enum(&r.Side, f[1], sideText); err != nil {
-		return r, err
+		return r, fmt.Errorf("side %w", err)
 	}
 	if err = enum(&r.Stage, f[2], stageText); err != nil {
-		return r, err
+		return r, fmt.Errorf("stage %w", err)
 	}
 	if cards := stageCards[r.Stage]; f[3] != cards[0] || f[4] != cards[1] {
 		return r, fmt.Errorf("stage %s has %s and %s cards, not %s and %s", f[2], cards[0], cards[1], f[3], f[4])
 	}
-	if r.PlayerTotal, err = parseSpan(f[5]); err != nil {
+	if r.PlayerTotal, err = parseTotals(f[5]); err != nil {
 		return r, err
 	}
-	if r.BankerTotal, err = parseSpan(f[6]); err != nil {
+	if r.BankerTotal, err = parseTotals(f[6]); err != nil {
 		return r, err
 	}
-	if one := (r.PlayerTotal.Low == hidden) != (r.BankerTotal.Low == hidden); one != (r.Stage == StageOneHand) {
+	if p, b := r.PlayerTotal.Shown(), r.BankerTotal.Shown(); !p && !b || (p && b) == (r.Stage == StageOneHand) {
 		return r, fmt.Errorf("stage %s with totals %s and %s: just one hand is not shown in one_hand_shown, none elsewhere", f[2], f[5], f[6])
 	}
-	if err = enum(&r.WinsOn, f[7], outcomeText); err != nil {
-		return r, err
+	if enum(&r.WinsOn, f[7], outcomeText) != nil || f[7] == f[1] {
+		return r, fmt.Errorf("wins_on %q: want the other side or tie", f[7])
 	}
-	r.Pays, err = parseRatio(f[8], f[9])
-	r.Pays = r.Pays.reduce()
+	r.Pays, err = parsePays(f[8], f[9])
 	return r, err
 }
 
-func parseSpan(text string) (span, error) {
+func parseTotals(text string) (Totals, error) {
 	if text == "not_shown" {
-		return span{hidden, hidden}, nil
+		return Totals{hidden, hidden}, nil
 	}
 	low, high, ok := strings.Cut(text, "-")
 	if !ok {
 		high = low
 	}
-	a, err1 := strconv.ParseUint(low, 10, 8)
-	b, err2 := strconv.ParseUint(high, 10, 8)
-	if err1 != nil || err2 != nil || a > b || b > 9 {
-		return span{}, fmt.Errorf("total %q: want 0 to 9, a span like 0-5, or not_shown", text)
+	digit := func(s string) bool { return len(s) == 1 && s[0] >= '0' && s[0] <= '9' }
+	if !digit(low) || !digit(high) || low > high {
+		return Totals{}, fmt.Errorf("total %q: want 0 to 9, a range like 0-5, or not_shown", text)
 	}
-	return span{uint8(a), uint8(b)}, nil
+	return Totals{low[0] - '0', high[0] - '0'}, nil
 }
 
 // CSV is the table as ParseInsurance reads it.
 func (t *InsuranceTable) CSV() string {
-	text := "row,side,stage,player_cards,banker_cards,player_total,banker_total,wins_on,pays_num,pays_den\n"
+	text := insuranceColumns + "\n"
 	for _, r := range t.Rows[:t.N] {
 		cards := stageCards[r.Stage]
 		text += fmt.Sprintf("%d,%s,%s,%s,%s,%s,%s,%s,%d,%d\n", r.No, r.Side, r.Stage, cards[0], cards[1],
@@ -145,14 +160,19 @@ func (t *InsuranceTable) CSV() string {
 	return text
 }
 
-func (s span) String() string {
-	switch {
-	case s.Low == hidden:
-		return "not_shown"
-	case s.Low == s.High:
-		return strconv.Itoa(int(s.Low))
+// Match is the set of the rows, a bit each by index, that are offered on the
+// hands as the table has shown them: a card dealt and not shown is Masked.
+func (t *InsuranceTable) Match(player, banker Hand) (rows uint32) {
+	return t.match(situationOf(&player, &banker))
+}
+
+func (t *InsuranceTable) match(s situation) (rows uint32) {
+	for i := range t.Rows[:t.N] {
+		if t.Rows[i].matches(s) {
+			rows |= 1 << i
+		}
 	}
-	return fmt.Sprintf("%d-%d", s.Low, s.High)
+	return rows
 }
 
 // Offer is one insurance that can be bought now, or was. The counts of how it
@@ -226,39 +246,59 @@ type situation struct {
 	player, banker uint8 // totals; hidden when not shown
 }
 
-// situationOf derives the stage from the cards in their boxes; the zero one
-// when none is reached or no card is due any more.
-func situationOf(at *[7]Card, n uint8) situation {
-	known := func(boxes ...Box) (shown int) {
-		for _, b := range boxes {
-			if at[b].Known() {
-				shown++
-			}
-		}
-		return shown
-	}
-	p, b := known(P1, P2), known(B1, B2)
-	player, banker := uint8(Total(at[P1], at[P2])), uint8(Total(at[B1], at[B2]))
-	switch {
-	case n == 4 && p == 2 && b == 0:
-		return situation{StageOneHand, player, hidden}
-	case n == 4 && p == 0 && b == 2:
-		return situation{StageOneHand, hidden, banker}
-	case p != 2 || b != 2:
+// situationOf is where the hands stand, the zero situation when no stage is
+// reached or, in the last two, no card is due any more.
+func situationOf(player, banker *Hand) situation {
+	if banker.N != 2 || player.N != 2 && player.N != 3 {
 		return situation{}
 	}
-	due := dueThird(*at, at[P3])
+	at := [7]Card{P1: player.Cards[0], P2: player.Cards[1], B1: banker.Cards[0], B2: banker.Cards[1]}
+	p, b := shownOf(at[P1], at[P2]), shownOf(at[B1], at[B2])
+	playerTotal, bankerTotal := uint8(Total(player.Cards[:player.N]...)), uint8(Total(at[B1], at[B2]))
+	due, third := dueThird(at, 0), player.Cards[2]
+	at[P3] = third
 	switch {
-	case n == 4 && due != 0:
-		return situation{StageFourCards, player, banker}
-	case n == 5 && due == B3 && at[P3].Known():
-		return situation{StageFiveCards, uint8(Total(at[P1], at[P2], at[P3])), banker}
+	case player.N == 2 && p == 2 && b == 0:
+		return situation{StageOneHand, playerTotal, hidden}
+	case player.N == 2 && p == 0 && b == 2:
+		return situation{StageOneHand, hidden, bankerTotal}
+	case p != 2 || b != 2 || due == 0:
+	case player.N == 2:
+		return situation{StageFourCards, playerTotal, bankerTotal}
+	case due == P3 && third.Known() && dueThird(at, third) == B3:
+		return situation{StageFiveCards, playerTotal, bankerTotal}
 	}
 	return situation{}
 }
 
-func (r *insuranceRow) matches(s situation) bool {
+// shownOf is how many of a hand's first two cards are shown.
+func shownOf(first, second Card) (n int) {
+	if first.Known() {
+		n++
+	}
+	if second.Known() {
+		n++
+	}
+	return n
+}
+
+func (r *InsuranceRow) matches(s situation) bool {
 	return r.Stage == s.stage && r.PlayerTotal.holds(s.player) && r.BankerTotal.holds(s.banker)
+}
+
+// Offer is what the row offers, its counts not filled in.
+func (r *InsuranceRow) Offer() Offer {
+	return Offer{Row: r.No, Side: r.Side, WinsOn: r.WinsOn, Pays: r.Pays}
+}
+
+// situation is where the round's shown cards stand, the zero one while the box
+// of a third card is not known.
+func (r *Round) situation() situation {
+	player, banker := r.Shown(Player), r.Shown(Banker)
+	if player.N+banker.N != r.N {
+		return situation{}
+	}
+	return situationOf(&player, &banker)
 }
 
 // shownAt is the round's faces by box, as far as the table has shown them.
@@ -277,12 +317,11 @@ func (t *step) openWindow() {
 	if t.Rules.Insurance != InsuranceOn || r.Free || t.Shoe.Left() <= 0 {
 		return
 	}
-	at := r.shownAt()
-	s := situationOf(&at, r.N)
+	s := r.situation()
 	if s.stage <= r.Insured.Stage {
 		return
 	}
-	rows := t.matching(s)
+	rows := t.Rules.InsuranceTable.match(s)
 	if rows == 0 {
 		return
 	}
@@ -301,16 +340,6 @@ func (t *step) openWindow() {
 	}
 }
 
-// matching is the set of the table's rows, by index, for a situation.
-func (t *step) matching(s situation) (rows uint32) {
-	for i := range t.Rules.InsuranceTable.Rows[:t.Rules.InsuranceTable.N] {
-		if s.stage != 0 && t.Rules.InsuranceTable.Rows[i].matches(s) {
-			rows |= 1 << i
-		}
-	}
-	return rows
-}
-
 func (t *step) announceWindow() {
 	w := &t.Round.Insured
 	w.Open, w.ByPause = true, false
@@ -327,8 +356,9 @@ func (t *step) announceWindow() {
 }
 
 func (t *step) offer(m made) Offer {
-	row := &t.Rules.InsuranceTable.Rows[m.Row-1]
-	return Offer{Row: row.No, Side: row.Side, WinsOn: row.WinsOn, Pays: row.Pays, Posted: m.Posted}
+	o := t.Rules.InsuranceTable.Rows[m.Row-1].Offer()
+	o.Posted = m.Posted
+	return o
 }
 
 // unseen counts, by value, the cards of the shoe that the table has not shown.
@@ -445,28 +475,25 @@ func (t *step) settleInsurance(w *insured, no uint16, outcome Outcome) {
 func (t *step) reconsider(w *insured, at *[7]Card) (wrong bool) {
 	for i := range w.Made[:w.N] {
 		m := &w.Made[i]
-		if !m.Void && t.matching(situationBefore(at, m.Stage, t.Rules.InsuranceTable.Rows[m.Row-1]))&(1<<(m.Row-1)) == 0 {
+		row := &t.Rules.InsuranceTable.Rows[m.Row-1]
+		if !m.Void && !row.matches(row.situation(at)) {
 			m.Void, wrong = true, true
 		}
 	}
 	return wrong
 }
 
-// situationBefore is what a stage would have shown of these cards.
-func situationBefore(at *[7]Card, stage Stage, row insuranceRow) situation {
-	seen, n := *at, uint8(4)
-	switch stage {
-	case StageOneHand:
-		if row.PlayerTotal.Low == hidden {
-			seen[P1], seen[P2] = 0, 0
-		} else {
-			seen[B1], seen[B2] = 0, 0
-		}
-		seen[P3], seen[B3] = 0, 0
-	case StageFourCards:
-		seen[P3], seen[B3] = 0, 0
-	default:
-		seen[B3], n = 0, 5
+// situation is what the row's stage would have shown of these cards.
+func (r *InsuranceRow) situation(at *[7]Card) situation {
+	player := Hand{Cards: [3]Card{at[P1], at[P2]}, N: 2}
+	banker := Hand{Cards: [3]Card{at[B1], at[B2]}, N: 2}
+	switch {
+	case r.Stage == StageFiveCards && at[P3] != 0:
+		player.Cards[2], player.N = at[P3], 3
+	case r.Stage == StageOneHand && !r.PlayerTotal.Shown():
+		player.Cards = [3]Card{}
+	case r.Stage == StageOneHand:
+		banker.Cards = [3]Card{}
 	}
-	return situationOf(&seen, n)
+	return situationOf(&player, &banker)
 }

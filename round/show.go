@@ -128,6 +128,9 @@ func (t *step) advance() {
 	}
 	t.layout()
 	t.checkBoxes()
+	if !r.Open { // void by what the boxes told (deal.double_card=void)
+		return
+	}
 	t.takeExtra()
 	if t.held() == holdsAll {
 		return

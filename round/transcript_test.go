@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"shoed/odds"
 	"shoed/round"
 )
 
@@ -104,6 +105,9 @@ func withTime(line string, at time.Time) []byte {
 // the full view's own marked, and of settled bets only those not simply lost.
 func eventLine(t *testing.T, e *round.Event) string {
 	t.Helper()
+	if err := odds.Fill(e); err != nil {
+		t.Fatal(err)
+	}
 	text := e.Text()
 	text.Shoe = nil
 	if e.Kind == round.RoundOpened {

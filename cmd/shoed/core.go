@@ -176,7 +176,7 @@ func (r *rerun) event(rec journal.Record) error {
 	if len(r.events) == 0 {
 		return diverged(rec, "the rules do not give this event again")
 	}
-	text, err := r.events[0].AppendText(nil)
+	text, err := appendEvent(nil, &r.events[0])
 	if err != nil {
 		return err
 	}
@@ -327,7 +327,7 @@ func (c *core) step(next *round.State, in round.Input, source string) error {
 	c.records = append(c.records, journal.Record{At: in.At, Kind: journal.Input, Source: source, Body: in.AppendText(nil)})
 	for i := range events[made:] {
 		e := &events[made+i]
-		text, err := e.AppendText(nil)
+		text, err := appendEvent(nil, e)
 		if err != nil {
 			return err
 		}
@@ -471,7 +471,7 @@ func (c *core) answer(ctx context.Context, r request) error {
 		if c.events[i].Seq == 0 {
 			continue
 		}
-		text, err := c.events[i].AppendText(nil)
+		text, err := appendEvent(nil, &c.events[i])
 		if err != nil {
 			return err
 		}

@@ -64,7 +64,7 @@ func TestExportReplays(t *testing.T) {
 			events = append(events, line)
 		}
 	}
-	got, _, err := shoed(t, strings.Join(inputs, ""), "replay", "--rules", "round_start=reader", "--all", "-")
+	got, _, err := shoed(t, strings.Join(inputs, ""), "replay", "--rules", "round_start=reader", "--all", "-") // no offers here, so no edges
 	if err != nil || got != strings.Join(events, "") {
 		t.Errorf("%v: replayed\n%s\nexported\n%s", err, got, strings.Join(events, ""))
 	}

@@ -262,6 +262,7 @@ type offerOdds struct {
 
 // ask computes the odds of the default house on its tables.
 func ask(shoe odds.Composition, hands odds.Hands) (*oddsAnswer, error) {
+	rules := round.DefaultRules()
 	o, err := hands.Outcomes(shoe.Values())
 	if err != nil {
 		return nil, err
@@ -271,19 +272,15 @@ func ask(shoe odds.Composition, hands odds.Hands) (*oddsAnswer, error) {
 		Insurance: []offerOdds{}, unseen: shoe.Cards(),
 	}
 	if hands == (odds.Hands{}) {
-		return a, a.askBets(shoe)
+		return a, a.askBets(shoe, &rules)
 	}
-	rows, err := odds.ParseRows(odds.InsuranceCSV)
-	if err != nil {
-		return nil, err
-	}
-	offers := odds.Offers(rows, hands, nil)
-	if err := odds.Fill(offers, hands, shoe.Values(), round.TiePushes); err != nil {
+	offers := odds.Offers(&rules.InsuranceTable, hands, nil)
+	if err := odds.FillOffers(offers, hands, shoe.Values(), rules.InsuranceTie); err != nil {
 		return nil, err
 	}
 	for _, of := range offers {
 		a.Insurance = append(a.Insurance, offerOdds{
-			Row: of.Row, Side: sideWord[of.Side], WinsOn: outcomeWord[of.WinsOn], Pays: of.Pays.String(),
+			Row: of.Row, Side: of.Side.String(), WinsOn: of.WinsOn.String(), Pays: of.Pays.String(),
 			Win: whole(of.Win), Push: whole(of.Push), Lose: whole(of.Lose), Den: whole(of.Den),
 			Edge: fraction{odds.Edge(of)}, fair: odds.Fair(of),
 		})
@@ -291,12 +288,8 @@ func ask(shoe odds.Composition, hands odds.Hands) (*oddsAnswer, error) {
 	return a, nil
 }
 
-func (a *oddsAnswer) askBets(shoe odds.Composition) error {
-	bets, err := odds.ParseBets(odds.BetsCSV)
-	if err != nil {
-		return err
-	}
-	prices, err := odds.Prices(shoe, bets, odds.DefaultHouse())
+func (a *oddsAnswer) askBets(shoe odds.Composition, rules *round.Rules) error {
+	prices, err := odds.Prices(shoe, rules)
 	if err != nil {
 		return err
 	}
@@ -306,16 +299,11 @@ func (a *oddsAnswer) askBets(shoe odds.Composition) error {
 		for _, t := range p.Tiers {
 			b.Tiers = append(b.Tiers, tierOdds{t.Pays.String(), whole(t.Num)})
 		}
-		a.Bets[p.Name] = b
-		a.order = append(a.order, p.Name)
+		a.Bets[p.Bet.String()] = b
+		a.order = append(a.order, p.Bet.String())
 	}
 	return nil
 }
-
-var (
-	sideWord    = map[round.Side]string{round.Player: "player", round.Banker: "banker"}
-	outcomeWord = map[round.Outcome]string{round.PlayerWins: "player", round.BankerWins: "banker", round.Tie: "tie"}
-)
 
 // print writes the answer as tables to read.
 func (a *oddsAnswer) print(out io.Writer) error {

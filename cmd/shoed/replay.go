@@ -95,7 +95,11 @@ func replay(in io.Reader, name string, out io.Writer, s round.State, all bool) e
 			if events[i].Seq == 0 && !all {
 				continue
 			}
-			if text, err = events[i].AppendText(text[:0]); err != nil {
+			render := appendEvent
+			if all {
+				render = appendFullEvent
+			}
+			if text, err = render(text[:0], &events[i]); err != nil {
 				return err
 			}
 			if _, err := w.Write(append(text, '\n')); err != nil {

@@ -13,7 +13,7 @@ taken in is lost, whatever happens to the power, the disk or the broker.`,
 		SilenceErrors: true,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(runCommand(), demoCommand(), replayCommand(), decodeCommand(), answerCommand(), journalCommand(), roadsCommand(), versionCommand())
+	root.AddCommand(runCommand(), demoCommand(), replayCommand(), decodeCommand(), answerCommand(), journalCommand(), oddsCommand(), roadsCommand(), versionCommand())
 	return root
 }
 
