@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"shoed/odds"
 	"shoed/round"
 )
 
@@ -87,8 +88,31 @@ type Reader struct {
 type Game struct {
 	Decks        uint8    `json:"decks"`
 	Rules        []string `json:"rules"`         // name=value, game.md
-	RulesHash    string   `json:"rules_hash"`    // SHA-256 over Rules, a line each
+	RulesHash    string   `json:"rules_hash"`    // SHA-256 over Rules, a line each, and both tables
 	RulesRelaxed []string `json:"rules_relaxed"` // those looser than the defaults
+
+	Bets      []Bet          `json:"bets"`              // those offered, a row for each way to win
+	Insurance []Insurance    `json:"insurance"`         // empty when none is offered
+	RTPMax    *odds.Fraction `json:"rtp_max,omitempty"` // of the best bet on a new shoe, per unit staked
+}
+
+// Bet is what a bet pays in one of its ways to win.
+type Bet struct {
+	Bet       string `json:"bet"`
+	Tier      string `json:"tier"`
+	Pays      string `json:"pays"`
+	LastRound uint8  `json:"last_round,omitempty"` // of a shoe in which it is open
+}
+
+// Insurance is a row of the insurance table.
+type Insurance struct {
+	Row         uint8  `json:"row"`
+	Side        string `json:"side"`
+	Stage       string `json:"stage"`
+	PlayerTotal string `json:"player_total"` // a total, a range, or not_shown
+	BankerTotal string `json:"banker_total"`
+	WinsOn      string `json:"wins_on"`
+	Pays        string `json:"pays"`
 }
 
 // Info is the retained document info/1.0.
@@ -104,12 +128,27 @@ type Info struct {
 
 func gameOf(rules round.Rules) Game {
 	texts := rules.Texts()
-	sum := sha256.Sum256([]byte(strings.Join(texts, "\n") + "\n"))
+	sum := sha256.Sum256([]byte(strings.Join(texts, "\n") + "\n" + rules.Bets.CSV() + rules.InsuranceTable.CSV()))
 	relaxed := rules.Relaxed()
 	if relaxed == nil {
 		relaxed = []string{}
 	}
-	return Game{Decks: rules.Decks, Rules: texts, RulesHash: hex.EncodeToString(sum[:]), RulesRelaxed: relaxed}
+	game := Game{Decks: rules.Decks, Rules: texts, RulesHash: hex.EncodeToString(sum[:]), RulesRelaxed: relaxed, Bets: []Bet{}, Insurance: []Insurance{}}
+	for _, row := range rules.Bets.Rows[:rules.Bets.N] {
+		if rules.Offered(row.Bet) {
+			game.Bets = append(game.Bets, Bet{row.Bet.String(), row.Tier.String(), rules.Pays(row).String(), row.Last})
+		}
+	}
+	if rules.Insurance == round.InsuranceOn {
+		for _, r := range rules.InsuranceTable.Rows[:rules.InsuranceTable.N] {
+			game.Insurance = append(game.Insurance, Insurance{r.No, r.Side.String(), r.Stage.String(),
+				r.PlayerTotal.String(), r.BankerTotal.String(), r.WinsOn.String(), r.Pays.String()})
+		}
+	}
+	if best, err := odds.RTPMax(&rules); err == nil { // without a bet there is none
+		game.RTPMax = &odds.Fraction{Rat: best}
+	}
+	return game
 }
 
 // Phase is what the table is doing, in one word.

@@ -384,3 +384,27 @@ func TestUnseenFacesAreNotTold(t *testing.T) {
 		t.Errorf("the states differed in %d games only: nothing is tested", differed)
 	}
 }
+
+// TestInfoTellsWhatIsOffered: bets and insurance as the house pays them, and
+// the return of the best bet, seed 001's 98.94 %.
+func TestInfoTellsWhatIsOffered(t *testing.T) {
+	rules := round.DefaultRules()
+	game := gameOf(rules)
+	if len(game.Bets) != 36 || game.Bets[1] != (Bet{"banker", "win", "19:20", 0}) {
+		t.Errorf("%d bets, the second %+v", len(game.Bets), game.Bets[1])
+	}
+	if len(game.Insurance) != 24 || game.Insurance[0] != (Insurance{1, "banker", "one_hand_shown", "not_shown", "7", "player", "2:1"}) {
+		t.Errorf("%d rows of insurance, the first %+v", len(game.Insurance), game.Insurance[0])
+	}
+	if got := game.RTPMax.FloatString(4); got != "0.9894" {
+		t.Errorf("rtp_max %s, seed 001 prints 98.94 %%", got)
+	}
+	for _, text := range []string{"bets_offered=player+tie", "insurance=off"} {
+		if err := rules.Set(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if game = gameOf(rules); len(game.Bets) != 2 || len(game.Insurance) != 0 || game.RTPMax.FloatString(4) != "0.9876" {
+		t.Errorf("%+v", game)
+	}
+}

@@ -42,7 +42,7 @@ func priceOf(t testing.TB, prices []Price, name string) Price {
 }
 
 // condition on a round's result.
-type condition = func(*round.Result) bool
+type condition = func(round.Result) bool
 
 // sideBet is a bet of the reference tables: one of ours, or a variant given by
 // its events, which are then counted on the joint count directly.
@@ -51,11 +51,11 @@ type sideBet struct {
 	variants map[string]condition
 }
 
-func banker6(r *round.Result) bool { return r.BankerTotal == 6 }
+func banker6(r round.Result) bool { return r.BankerTotal == 6 }
 
 // sevenOverSix is Player 7 against Banker 6 in as many cards of both.
 func sevenOverSix(cards int) condition {
-	return func(r *round.Result) bool {
+	return func(r round.Result) bool {
 		return r.PlayerTotal == 7 && r.BankerTotal == 6 && r.PlayerCards+r.BankerCards == cards
 	}
 }
@@ -84,46 +84,46 @@ var sideBets = map[string]sideBet{
 	"banker natural 7:2 (first two 8 or 9, win or not)": {ours: "banker_natural"},
 
 	"lucky six 12/23 (WoO liberal)": {variants: map[string]condition{
-		"2-card": func(r *round.Result) bool { return r.Outcome == round.BankerWins && banker6(r) && r.BankerCards == 2 },
-		"3-card": func(r *round.Result) bool { return r.Outcome == round.BankerWins && banker6(r) && r.BankerCards == 3 },
+		"2-card": func(r round.Result) bool { return r.Outcome == round.BankerWins && banker6(r) && r.BankerCards == 2 },
+		"3-card": func(r round.Result) bool { return r.Outcome == round.BankerWins && banker6(r) && r.BankerCards == 3 },
 	}},
 	"lucky six 12/20 LITERAL (banker total 6, result ignored)": {variants: map[string]condition{
-		"2-card": func(r *round.Result) bool { return banker6(r) && r.BankerCards == 2 },
-		"3-card": func(r *round.Result) bool { return banker6(r) && r.BankerCards == 3 },
+		"2-card": func(r round.Result) bool { return banker6(r) && r.BankerCards == 2 },
+		"3-card": func(r round.Result) bool { return banker6(r) && r.BankerCards == 3 },
 	}},
 	"2-card lucky six 22:1 LITERAL": {variants: map[string]condition{
-		"6": func(r *round.Result) bool { return banker6(r) && r.BankerCards == 2 },
+		"6": func(r round.Result) bool { return banker6(r) && r.BankerCards == 2 },
 	}},
 	"3-card lucky six 50:1 LITERAL": {variants: map[string]condition{
-		"6": func(r *round.Result) bool { return banker6(r) && r.BankerCards == 3 },
+		"6": func(r round.Result) bool { return banker6(r) && r.BankerCards == 3 },
 	}},
 	"lucky six 12/20 if a 6-6 tie also paid": {variants: map[string]condition{
-		"2-card": func(r *round.Result) bool { return r.Outcome != round.PlayerWins && banker6(r) && r.BankerCards == 2 },
-		"3-card": func(r *round.Result) bool { return r.Outcome != round.PlayerWins && banker6(r) && r.BankerCards == 3 },
+		"2-card": func(r round.Result) bool { return r.Outcome != round.PlayerWins && banker6(r) && r.BankerCards == 2 },
+		"3-card": func(r round.Result) bool { return r.Outcome != round.PlayerWins && banker6(r) && r.BankerCards == 3 },
 	}},
 	"super lucky seven if 5-card only Player3/Banker2 (GGRAsia wording)": {variants: map[string]condition{
 		"4 cards":      sevenOverSix(4),
-		"5 cards P3B2": func(r *round.Result) bool { return sevenOverSix(5)(r) && r.PlayerCards == 3 },
+		"5 cards P3B2": func(r round.Result) bool { return sevenOverSix(5)(r) && r.PlayerCards == 3 },
 		"6 cards":      sevenOverSix(6),
 	}},
 	"tiger tie 45:1 (6-6)": {variants: map[string]condition{
-		"6-6": func(r *round.Result) bool { return r.PlayerTotal == 6 && r.BankerTotal == 6 },
+		"6-6": func(r round.Result) bool { return r.PlayerTotal == 6 && r.BankerTotal == 6 },
 	}},
 	"dragon 7 40:1": {variants: map[string]condition{
-		"banker wins 3-card 7": func(r *round.Result) bool {
+		"banker wins 3-card 7": func(r round.Result) bool {
 			return r.Outcome == round.BankerWins && r.BankerTotal == 7 && r.BankerCards == 3
 		},
 	}},
 	"panda 8 25:1": {variants: map[string]condition{
-		"player wins 3-card 8": func(r *round.Result) bool {
+		"player wins 3-card 8": func(r round.Result) bool {
 			return r.Outcome == round.PlayerWins && r.PlayerTotal == 8 && r.PlayerCards == 3
 		},
 	}},
 	"small 3:2 (4 cards)": {variants: map[string]condition{
-		"4": func(r *round.Result) bool { return r.PlayerCards+r.BankerCards == 4 },
+		"4": func(r round.Result) bool { return r.PlayerCards+r.BankerCards == 4 },
 	}},
 	"big 0.54:1 (5 or 6 cards)": {variants: map[string]condition{
-		"5/6": func(r *round.Result) bool { return r.PlayerCards+r.BankerCards > 4 },
+		"5/6": func(r round.Result) bool { return r.PlayerCards+r.BankerCards > 4 },
 	}},
 	"perfect pair 25:1 / both 200:1 (Evolution variant)": {variants: bothPairs},
 	"perfect pair 25:1 / both 250:1 (WoO version 2)":     {variants: bothPairs},
@@ -305,7 +305,7 @@ func publishedEvent(t *testing.T, r row) published {
 		return event(n, j.Den)
 	}
 	lucky6 := func(cards int) condition {
-		return func(r *round.Result) bool {
+		return func(r round.Result) bool {
 			return r.Outcome == round.BankerWins && banker6(r) && r.BankerCards == cards
 		}
 	}
@@ -386,7 +386,7 @@ func publishedEvent(t *testing.T, r row) published {
 			return published{returns: edgeOf("banker_pair")}
 		}
 	case bet == "total cards":
-		return holds(func(r *round.Result) bool { return strconv.Itoa(r.PlayerCards+r.BankerCards)+" cards" == what })
+		return holds(func(r round.Result) bool { return strconv.Itoa(r.PlayerCards+r.BankerCards)+" cards" == what })
 	}
 	edges := map[string]float64{
 		"either pair 5:1": edgeOf("any_pair"), "big tiger 50:1": edgeOf("lucky_six_3"), "small tiger 22:1": edgeOf("lucky_six_2"),
@@ -397,10 +397,10 @@ func publishedEvent(t *testing.T, r row) published {
 		pays float64
 		wins condition
 	}{
-		"dragon 7 40:1": {40, func(r *round.Result) bool {
+		"dragon 7 40:1": {40, func(r round.Result) bool {
 			return r.Outcome == round.BankerWins && r.BankerTotal == 7 && r.BankerCards == 3
 		}},
-		"panda 8 25:1": {25, func(r *round.Result) bool {
+		"panda 8 25:1": {25, func(r round.Result) bool {
 			return r.Outcome == round.PlayerWins && r.PlayerTotal == 8 && r.PlayerCards == 3
 		}},
 	} {
@@ -408,7 +408,7 @@ func publishedEvent(t *testing.T, r row) published {
 		edges[name] = 1 - n - of.pays*n
 	}
 	o := j.Outcomes() // EZ: no commission, Banker's three-card 7 pushes
-	three7 := j.sum(func(r *round.Result) bool {
+	three7 := j.sum(func(r round.Result) bool {
 		return r.Outcome == round.BankerWins && r.BankerTotal == 7 && r.BankerCards == 3
 	})
 	edges["EZ (3-card 7 push)"] = (float64(o.Player) - float64(o.Banker-three7)) / float64(j.Den)

@@ -155,7 +155,7 @@ func (j *Joint) Outcomes() Outcomes {
 
 // sum of the ways of the results on which a condition holds. It is asked of
 // possible ones only; pairs are not in their tags.
-func (j *Joint) sum(holds func(*round.Result) bool) uint64 {
+func (j *Joint) sum(holds func(round.Result) bool) uint64 {
 	sum := uint64(0)
 	for pc := range j.Ways {
 		for bc := range j.Ways[pc] {
@@ -164,7 +164,7 @@ func (j *Joint) sum(holds func(*round.Result) bool) uint64 {
 					if ways == 0 {
 						continue
 					}
-					if r := resultOf(pc+2, bc+2, p, b); holds(&r) {
+					if holds(resultOf(pc+2, bc+2, p, b)) {
 						sum += ways
 					}
 				}

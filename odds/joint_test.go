@@ -68,7 +68,7 @@ func TestTieByTotal(t *testing.T) {
 	j := joint(t, fullShoe(t, 8).Values())
 	for _, r := range readReference(t, "tie_by_total_8deck") {
 		total := r.int(t, "tie_total")
-		got := j.sum(func(r *round.Result) bool { return r.PlayerTotal == total && r.BankerTotal == total })
+		got := j.sum(func(r round.Result) bool { return r.PlayerTotal == total && r.BankerTotal == total })
 		if got != r.uint(t, "published_count") || got != r.uint(t, "computed_count") {
 			t.Errorf("ties at %d: %d, published %s", total, got, r["published_count"])
 		}
@@ -222,7 +222,7 @@ func TestJointOfEverySize(t *testing.T) {
 		}
 		sum := uint64(0)
 		sumWide := new(big.Int)
-		j.sum(func(r *round.Result) bool {
+		j.sum(func(r round.Result) bool {
 			ways := j.Ways[r.PlayerCards-2][r.BankerCards-2][r.PlayerTotal][r.BankerTotal]
 			sum += ways
 			sumWide.Add(sumWide, new(big.Int).SetUint64(ways))

@@ -53,14 +53,14 @@ func Prices(c Composition, rules *round.Rules) ([]Price, error) {
 		}
 		if n := len(prices); n == 0 || prices[n-1].Bet != row.Bet {
 			push := rules.Push(row)
-			prices = append(prices, Price{Bet: row.Bet, Den: j.Den, Push: j.sum(func(r *round.Result) bool { return r.Pushes(push) })})
+			prices = append(prices, Price{Bet: row.Bet, Den: j.Den, Push: j.sum(func(r round.Result) bool { return r.Pushes(push) })})
 		}
 		p := &prices[len(prices)-1]
 		tier := TierPrice{Tier: row.Tier, Pays: rules.Pays(row)}
 		if pair != nil {
 			tier.Num, p.Den = pair(&c)
 		} else {
-			tier.Num = j.sum(func(r *round.Result) bool { return r.Won(row.Bet, row.Tier) })
+			tier.Num = j.sum(func(r round.Result) bool { return r.Won(row.Bet, row.Tier) })
 		}
 		p.Tiers = append(p.Tiers, tier)
 	}

@@ -223,10 +223,10 @@ func parseCounts(text string) (counts [10]int, err error) {
 
 // oddsAnswer is the command's answer, in JSON as it stands.
 type oddsAnswer struct {
-	Den       integer            `json:"den"`
-	Player    integer            `json:"player"`
-	Banker    integer            `json:"banker"`
-	Tie       integer            `json:"tie"`
+	Den       odds.Integer            `json:"den"`
+	Player    odds.Integer            `json:"player"`
+	Banker    odds.Integer            `json:"banker"`
+	Tie       odds.Integer            `json:"tie"`
 	Bets      map[string]betOdds `json:"bets,omitempty"` // before a round only
 	Insurance []offerOdds        `json:"insurance"`
 
@@ -235,15 +235,15 @@ type oddsAnswer struct {
 }
 
 type betOdds struct {
-	Den   integer    `json:"den"`
+	Den   odds.Integer    `json:"den"`
 	Tiers []tierOdds `json:"tiers"`
-	Push  integer    `json:"push"`
-	Edge  fraction   `json:"edge"`
+	Push  odds.Integer    `json:"push"`
+	Edge  odds.Fraction   `json:"edge"`
 }
 
 type tierOdds struct {
 	Pays string  `json:"pays"`
-	Num  integer `json:"num"`
+	Num  odds.Integer `json:"num"`
 }
 
 type offerOdds struct {
@@ -251,11 +251,11 @@ type offerOdds struct {
 	Side   string   `json:"side"`
 	WinsOn string   `json:"wins_on"`
 	Pays   string   `json:"pays"`
-	Win    integer  `json:"win"`
-	Push   integer  `json:"push"`
-	Lose   integer  `json:"lose"`
-	Den    integer  `json:"den"`
-	Edge   fraction `json:"edge"`
+	Win    odds.Integer  `json:"win"`
+	Push   odds.Integer  `json:"push"`
+	Lose   odds.Integer  `json:"lose"`
+	Den    odds.Integer  `json:"den"`
+	Edge   odds.Fraction `json:"edge"`
 
 	fair *big.Rat
 }
@@ -268,7 +268,7 @@ func ask(shoe odds.Composition, hands odds.Hands) (*oddsAnswer, error) {
 		return nil, err
 	}
 	a := &oddsAnswer{
-		Den: whole(o.Den), Player: whole(o.Player), Banker: whole(o.Banker), Tie: whole(o.Tie),
+		Den: odds.Whole(o.Den), Player: odds.Whole(o.Player), Banker: odds.Whole(o.Banker), Tie: odds.Whole(o.Tie),
 		Insurance: []offerOdds{}, unseen: shoe.Cards(),
 	}
 	if hands == (odds.Hands{}) {
@@ -281,8 +281,8 @@ func ask(shoe odds.Composition, hands odds.Hands) (*oddsAnswer, error) {
 	for _, of := range offers {
 		a.Insurance = append(a.Insurance, offerOdds{
 			Row: of.Row, Side: of.Side.String(), WinsOn: of.WinsOn.String(), Pays: of.Pays.String(),
-			Win: whole(of.Win), Push: whole(of.Push), Lose: whole(of.Lose), Den: whole(of.Den),
-			Edge: fraction{odds.Edge(of)}, fair: odds.Fair(of),
+			Win: odds.Whole(of.Win), Push: odds.Whole(of.Push), Lose: odds.Whole(of.Lose), Den: odds.Whole(of.Den),
+			Edge: odds.Fraction{Rat: odds.Edge(of)}, fair: odds.Fair(of),
 		})
 	}
 	return a, nil
@@ -295,9 +295,9 @@ func (a *oddsAnswer) askBets(shoe odds.Composition, rules *round.Rules) error {
 	}
 	a.Bets = map[string]betOdds{}
 	for _, p := range prices {
-		b := betOdds{Den: whole(p.Den), Push: whole(p.Push), Edge: fraction{p.Edge}}
+		b := betOdds{Den: odds.Whole(p.Den), Push: odds.Whole(p.Push), Edge: odds.Fraction{Rat: p.Edge}}
 		for _, t := range p.Tiers {
-			b.Tiers = append(b.Tiers, tierOdds{t.Pays.String(), whole(t.Num)})
+			b.Tiers = append(b.Tiers, tierOdds{t.Pays.String(), odds.Whole(t.Num)})
 		}
 		a.Bets[p.Bet.String()] = b
 		a.order = append(a.order, p.Bet.String())
@@ -311,9 +311,9 @@ func (a *oddsAnswer) print(out io.Writer) error {
 	fmt.Fprintf(w, "%d cards unseen\n\noutcome\tprobability\tways of %v\n", a.unseen, a.Den)
 	for _, o := range []struct {
 		name string
-		ways integer
+		ways odds.Integer
 	}{{"Player", a.Player}, {"Banker", a.Banker}, {"Tie", a.Tie}} {
-		fmt.Fprintf(w, "%s\t%s\t%v\n", o.name, percent(o.ways.over(a.Den)), o.ways)
+		fmt.Fprintf(w, "%s\t%s\t%v\n", o.name, percent(o.ways.Over(a.Den)), o.ways)
 	}
 	if a.Bets != nil {
 		fmt.Fprint(w, "\nbet\tpays\tprobability\tways\tof\tedge\n")
@@ -325,10 +325,10 @@ func (a *oddsAnswer) print(out io.Writer) error {
 			if i == 0 {
 				edge = percent(b.Edge.Rat)
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%v\t%v\t%s\n", name, t.Pays, percent(t.Num.over(b.Den)), t.Num, b.Den, edge)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%v\t%v\t%s\n", name, t.Pays, percent(t.Num.Over(b.Den)), t.Num, b.Den, edge)
 		}
 		if b.Push.Sign() != 0 {
-			fmt.Fprintf(w, "%s\tpush\t%s\t%v\t%v\t\n", name, percent(b.Push.over(b.Den)), b.Push, b.Den)
+			fmt.Fprintf(w, "%s\tpush\t%s\t%v\t%v\t\n", name, percent(b.Push.Over(b.Den)), b.Push, b.Den)
 		}
 	}
 	if len(a.Insurance) > 0 {
@@ -346,34 +346,4 @@ func (a *oddsAnswer) print(out io.Writer) error {
 
 func percent(r *big.Rat) string {
 	return new(big.Rat).Mul(r, big.NewRat(100, 1)).FloatString(6) + " %"
-}
-
-// integer is a number below 2^53 in JSON, where every reader takes it for what
-// it is, and a string from there on.
-type integer struct{ *big.Int }
-
-func whole(n uint64) integer { return integer{new(big.Int).SetUint64(n)} }
-
-func (n integer) over(den integer) *big.Rat { return new(big.Rat).SetFrac(n.Int, den.Int) }
-
-// exactBits is the width of a JSON reader's integers (a float64's).
-const exactBits = 53
-
-// MarshalJSON writes the digits, quoted when they are too many.
-func (n integer) MarshalJSON() ([]byte, error) {
-	if n.BitLen() > exactBits {
-		return []byte(`"` + n.String() + `"`), nil
-	}
-	return []byte(n.String()), nil
-}
-
-// fraction in lowest terms, its sign on the numerator.
-type fraction struct{ *big.Rat }
-
-// MarshalJSON writes numerator and denominator.
-func (f fraction) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		Num integer `json:"num"`
-		Den integer `json:"den"`
-	}{integer{f.Num()}, integer{f.Denom()}})
 }
