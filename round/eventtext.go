@@ -326,39 +326,67 @@ func (e *Event) appendLine(b []byte, text EventText) ([]byte, error) {
 	return append(b, line...), err
 }
 
+// factText is the facts that need no numbers, as sentences.
+var factText = [...]string{
+	FactNoCardDue:      "no card due",
+	FactCard:           "a card",
+	FactOverdraw:       "the reader reports a card drawn over",
+	FactEnd:            "the dealer ended the round",
+	FactNextRound:      "the next round begins",
+	FactTablePaused:    "no card while the table is paused",
+	FactReadable:       "every card read",
+	FactContiguous:     "every telegram of the reader",
+	FactGap:            "telegrams missing",
+	FactReaderStarted:  "the reader started in mid-round",
+	FactReconnected:    "the reader came back in mid-round",
+	FactRoundEnd:       "the round dealt to its end",
+	FactQuit:           "the round was ended by force at the reader",
+	FactOneMore:        "one more",
+	FactCutCardFirst:   "the cut card before a new shoe",
+	FactNewShoe:        "a new shoe",
+	FactFirstCard:      "a shoe's first card",
+	FactBurnCard:       "a burned card",
+	FactNoShoe:         "a card, but no shoe",
+	FactContinuous:     "the round watched without a break",
+	FactRestart:        "the controller restarted in mid-round",
+	FactLinkUp:         "the reader connected",
+	FactDealing:        "the round going on",
+	FactCall:           "the dealer calls",
+	FactDrain:          "cards after the end of the shoe",
+	FactReverse:        "a card pushed back into the shoe",
+	FactAgreeing:       "the reader's verdict",
+	FactNoVerdict:      "none yet",
+	FactLocked:         "the reader is locked",
+	FactSetting:        "the reader's settings were changed",
+	FactSixCards:       "at least 6 cards for a round",
+	FactRoundsCards:    "a card of this round",
+	FactPutRight:       "put right by the dealer",
+	FactNoBox:          "it lies in no box",
+	FactNotDrawn:       "not drawn yet",
+	FactAnswer:         "an answer",
+	FactShuffled:       "an order as a shuffle makes it",
+	FactOtherHandFirst: "the other hand first",
+	FactRatesLaidOut:   "the dealer's rates",
+	FactNoRates:        "none laid out",
+	FactWindowOpen:     "no card while insurance is open",
+	FactCorrected:      "what they rested on was corrected",
+	FactOffers:         "offers made on what the cards are",
+	FactSettingsKept:   "settings left as they are",
+	FactGameCards:      "cards drawn in the game only",
+	FactBetsClosed:     "bets closed before the first card",
+}
+
 // String is the fact as a sentence; "" for none.
 func (f Fact) String() string {
 	switch f.Kind {
-	case FactNoCardDue:
-		return "no card due"
 	case FactCardDue:
 		return "a card due in " + f.Box.String()
-	case FactCard:
-		return "a card"
 	case FactCardAt:
 		return "the reader deals it to " + f.Box.String()
-	case FactOverdraw:
-		return "the reader reports a card drawn over"
-	case FactEnd:
-		return "the dealer ended the round"
 	case FactVerdict:
 		return "the reader's verdict " + outcomeText[f.N] + pairsText(f.M)
-	case FactNextRound:
-		return "the next round begins"
-	case FactTablePaused:
-		return "no card while the table is paused"
-	case FactReadable:
-		return "every card read"
 	case FactUnread:
 		return strings.TrimSuffix("a card left the shoe unread: "+f.Name, ": ")
-	case FactContiguous:
-		return "every telegram of the reader"
-	case FactGap:
-		return "telegrams missing"
-	case FactReaderStarted:
-		return "the reader started in mid-round"
-	case FactReconnected:
-		return "the reader came back in mid-round"
 	case FactHeldOverflow:
 		return fmt.Sprintf("more than %d cards while paused", f.N)
 	case FactOutcome:
@@ -367,115 +395,36 @@ func (f Fact) String() string {
 		return fmt.Sprintf("%v in %v", f.Card, f.Box)
 	case FactNoSuchCard:
 		return "the reader named another face for " + f.Box.String()
-	}
-	return f.tableString()
-}
-
-func (f Fact) tableString() string {
-	switch f.Kind {
-	case FactRoundEnd:
-		return "the round dealt to its end"
-	case FactQuit:
-		return "the round was ended by force at the reader"
 	case FactCopies:
 		return fmt.Sprintf("%d of each card", f.N)
 	case FactCardsInShoe:
 		return fmt.Sprintf("%d cards in the shoe", f.N)
-	case FactOneMore:
-		return "one more"
-	case FactCutCardFirst:
-		return "the cut card before a new shoe"
-	case FactNewShoe:
-		return "a new shoe"
-	case FactFirstCard:
-		return "a shoe's first card"
-	case FactBurnCard:
-		return "a burned card"
-	case FactNoShoe:
-		return "a card, but no shoe"
 	case FactBurn:
 		return fmt.Sprintf("%d cards burned", f.N)
-	case FactContinuous:
-		return "the round watched without a break"
-	case FactRestart:
-		return "the controller restarted in mid-round"
-	case FactLinkUp:
-		return "the reader connected"
 	case FactLinkDown:
 		return "no connection to " + f.Name
-	case FactDealing:
-		return "the round going on"
-	case FactCall:
-		return "the dealer calls"
-	case FactDrain:
-		return "cards after the end of the shoe"
-	case FactReverse:
-		return "a card pushed back into the shoe"
-	case FactAgreeing:
-		return "the reader's verdict"
-	case FactNoVerdict:
-		return "none yet"
-	case FactLocked:
-		return "the reader is locked"
-	case FactSetting:
-		return "the reader's settings were changed"
-	case FactSixCards:
-		return "at least 6 cards for a round"
-	case FactRoundsCards:
-		return "a card of this round"
 	case FactForeign:
 		return "another card in " + f.Box.String()
-	case FactPutRight:
-		return "put right by the dealer"
-	case FactNoBox:
-		return "it lies in no box"
 	case FactCardIn:
 		return "it lies in " + f.Box.String()
-	case FactNotDrawn:
-		return "not drawn yet"
-	case FactAnswer:
-		return "an answer"
 	case FactStillPaused:
 		return "still paused by " + f.Name
-	case FactShuffled:
-		return "an order as a shuffle makes it"
 	case FactOrder:
 		return map[uint16]string{suspectedRanks: "a long run of one rank", suspectedSuits: "a long run of one suit",
 			suspectedSteps: "a long run of ranks in sequence", suspectedBlock: "cards in an order that came before"}[f.N]
-	}
-	return f.insuranceString()
-}
-
-func (f Fact) insuranceString() string {
-	switch f.Kind {
 	case FactRevealOrder:
 		return map[RevealOrder]string{RevealPlayerFirst: "Player's hand first", RevealBankerFirst: "Banker's hand first"}[RevealOrder(f.N)]
-	case FactOtherHandFirst:
-		return "the other hand first"
 	case FactSpot:
 		return "rates laid out for " + sideText[f.N]
 	case FactPays:
 		return fmt.Sprintf("%d:%d", f.N, f.M)
-	case FactRatesLaidOut:
-		return "the dealer's rates"
-	case FactNoRates:
-		return "none laid out"
-	case FactWindowOpen:
-		return "no card while insurance is open"
 	case FactCutRange:
 		return fmt.Sprintf("%d to %d cards behind the cut card", f.N, f.M)
 	case FactGapAfter:
 		return fmt.Sprintf("%d ms between cards", f.N)
-	case FactCorrected:
-		return "what they rested on was corrected"
-	case FactOffers:
-		return "offers made on what the cards are"
-	case FactSettingsKept:
-		return "settings left as they are"
-	case FactGameCards:
-		return "cards drawn in the game only"
-	case FactBetsClosed:
-		return "bets closed before the first card"
+	}
+	if int(f.Kind) < len(factText) {
+		return factText[f.Kind]
 	}
 	return ""
 }

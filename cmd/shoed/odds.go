@@ -223,10 +223,10 @@ func parseCounts(text string) (counts [10]int, err error) {
 
 // oddsAnswer is the command's answer, in JSON as it stands.
 type oddsAnswer struct {
-	Den       odds.Integer            `json:"den"`
-	Player    odds.Integer            `json:"player"`
-	Banker    odds.Integer            `json:"banker"`
-	Tie       odds.Integer            `json:"tie"`
+	Den       odds.Integer       `json:"den"`
+	Player    odds.Integer       `json:"player"`
+	Banker    odds.Integer       `json:"banker"`
+	Tie       odds.Integer       `json:"tie"`
 	Bets      map[string]betOdds `json:"bets,omitempty"` // before a round only
 	Insurance []offerOdds        `json:"insurance"`
 
@@ -235,22 +235,22 @@ type oddsAnswer struct {
 }
 
 type betOdds struct {
-	Den   odds.Integer    `json:"den"`
-	Tiers []tierOdds `json:"tiers"`
-	Push  odds.Integer    `json:"push"`
-	Edge  odds.Fraction   `json:"edge"`
+	Den   odds.Integer  `json:"den"`
+	Tiers []tierOdds    `json:"tiers"`
+	Push  odds.Integer  `json:"push"`
+	Edge  odds.Fraction `json:"edge"`
 }
 
 type tierOdds struct {
-	Pays string  `json:"pays"`
+	Pays string       `json:"pays"`
 	Num  odds.Integer `json:"num"`
 }
 
 type offerOdds struct {
-	Row    uint8    `json:"row"`
-	Side   string   `json:"side"`
-	WinsOn string   `json:"wins_on"`
-	Pays   string   `json:"pays"`
+	Row    uint8         `json:"row"`
+	Side   string        `json:"side"`
+	WinsOn string        `json:"wins_on"`
+	Pays   string        `json:"pays"`
 	Win    odds.Integer  `json:"win"`
 	Push   odds.Integer  `json:"push"`
 	Lose   odds.Integer  `json:"lose"`

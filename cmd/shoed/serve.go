@@ -104,6 +104,7 @@ func (s *service) openMQTT() error {
 		WriteTimeout: time.Duration(s.cfg.MQTT.WriteTimeoutMS) * time.Millisecond,
 		Outbox:       s.outbox(),
 		Clock:        clockState, ReaderHealth: s.readerHealth, Storage: func() string { return s.core.health.Load().storage },
+		Now: func() time.Time { return s.clock(time.Now()) },
 		Log: s.log,
 	})
 	if err != nil {
