@@ -125,6 +125,11 @@ func TestHouseOnBets(t *testing.T) {
 	if p := lose.Push(row("player_bonus", round.TierNatural)); p != round.PushTieOfNaturals {
 		t.Errorf("tie_main=lose: player_bonus pushes on %q", p)
 	}
+	for _, e := range play(t, "bets_offered=banker+tie", `{"in":"shoe","decks":8}`, `{"in":"card","card":"4s"}`) {
+		if want := uint32(1<<round.BetBanker | 1<<round.BetTie); e.Kind == round.RoundOpened && e.Bets != want {
+			t.Errorf("bets_offered=banker+tie: a round opens with the bets %b, want %b", e.Bets, want)
+		}
+	}
 }
 
 // FuzzParseBets: no text makes the parser panic, and what it takes is written

@@ -127,38 +127,112 @@ func hand(t *testing.T, text string) (h round.Hand) {
 	return h
 }
 
-// A correction after which Player was not to draw, dealt so all the same: the
-// offer on its third card should not have existed, though the totals are those
-// of its row (game.md section 3, voiding).
-func TestOfferOnADrawThatWasNotDue(t *testing.T) {
-	rules := round.DefaultRules()
-	set(t, &rules, "burn=none", "round_start=first_card")
-	s := round.New(rules)
-	var settled []round.OfferResult
-	for i, line := range []string{
-		`{"in":"shoe","decks":8}`, `{"in":"card","card":"2s"}`, `{"in":"card","card":"Kh"}`, `{"in":"card","card":"3s"}`,
-		`{"in":"card","card":"3h"}`, `{"in":"card","card":"Kd"}`, `{"in":"card","card":"Kc"}`,
-		`{"in":"answer","do":"correct","by":"anna","round":1,"cards":{"P2":"4s","P3":"9d"},"as_dealt":true}`,
+// A table whose rows hold any totals is still matched only where a card is
+// due.
+func TestMatchWantsACardDue(t *testing.T) {
+	wide, err := round.ParseInsurance(insuranceColumns + "1,banker,four_cards,2,2,0-9,0-9,player,2,1\n2,banker,five_cards,3,2,0-9,0-9,player,2,1\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		player, banker string
+		rows           uint32
+	}{
+		{"Ks 5d", "Kh 7d", 0b01},
+		{"Ks 7d", "Kh 5d", 0b01},
+		{"Ks 7d", "Kh 6d", 0},
+		{"Ks 8d", "Kh 2d", 0},
+		{"Ks 2d", "Kh 9d", 0},
+		{"Ks 5d 6d", "Kh 6d", 0b10},
+		{"Ks 5d 6d", "Kh 7d", 0},
+		{"Ks 5d 5c", "Kh 6d", 0},
 	} {
+		if got := wide.Match(hand(t, c.player), hand(t, c.banker)); got != c.rows {
+			t.Errorf("%s against %s: rows %b, want %b", c.player, c.banker, got, c.rows)
+		}
+	}
+}
+
+// The next card closes the question: what is shown afterwards opens no window
+// on four cards (game.md section 3).
+func TestNoWindowOnceTheFifthCardIsOut(t *testing.T) {
+	for _, c := range []struct {
+		fifth string
+		want  int // windows
+	}{{"", 1}, {`{"in":"card","card":"2d"}`, 0}} {
+		lines := []string{`{"in":"shoe","decks":8}`, `{"in":"card","card":"4s"}`, `{"in":"card","card":"Kh"}`, `{"in":"card","card":"3s"}`,
+			`{"in":"card","card":"3h"}`, c.fifth, `{"in":"reveal","hand":"player"}`}
+		opened := 0
+		for _, e := range play(t, "reveal=on_signal", lines...) {
+			if e.Kind == round.InsuranceOpened {
+				opened++
+			}
+		}
+		if opened != c.want {
+			t.Errorf("fifth card %q: %d windows, want %d", c.fifth, opened, c.want)
+		}
+	}
+}
+
+// Corrections after the outcome void the offers that should not have existed,
+// and only those (game.md section 3).
+func TestCorrectedOffers(t *testing.T) {
+	const correct = `{"in":"answer","do":"correct","by":"anna","round":1,"cards":`
+	// Player 5 draws a king, Banker 3 draws: row 20, Banker wins.
+	five := []string{`{"in":"shoe","decks":8}`, `{"in":"card","card":"2s"}`, `{"in":"card","card":"Kh"}`, `{"in":"card","card":"3s"}`,
+		`{"in":"card","card":"3h"}`, `{"in":"card","card":"Kd"}`, `{"in":"card","card":"Kc"}`}
+	// Player shows 7 first, then Banker 5, which draws: row 13, Banker wins.
+	one := []string{`{"in":"shoe","decks":8}`, `{"in":"card","card":"4s"}`, `{"in":"card","card":"Kh"}`, `{"in":"card","card":"3s"}`,
+		`{"in":"card","card":"5h"}`, `{"in":"reveal","hand":"player"}`, `{"in":"reveal","hand":"banker"}`,
+		`{"in":"card","card":"Kd"}`, `{"in":"reveal","hand":"banker"}`}
+	for _, c := range []struct {
+		name, rules string
+		lines       []string
+		row         uint8
+		correction  string
+		was, now    round.OfferResult
+	}{
+		{"same totals", "", five, 20, `{"P3":"Qd"}}`, round.OfferLost, round.OfferLost},
+		{"another result", "", five, 20, `{"B3":"6c"}}`, round.OfferLost, round.OfferWon},
+		{"another total", "", five, 20, `{"P3":"Ad"}}`, round.OfferLost, round.OfferVoid},
+		{"the same total by a draw that was not due", "", five, 20, `{"P2":"4s","P3":"9d"},"as_dealt":true}`, round.OfferLost, round.OfferVoid},
+		{"no third card was due to Player", "", five, 20, `{"P2":"5s","P3":"8d"},"as_dealt":true}`, round.OfferLost, round.OfferVoid},
+		{"the hidden hand", "reveal=on_signal", one, 13, `{"B2":"4h"}}`, round.OfferLost, round.OfferLost},
+		{"the shown hand", "reveal=on_signal", one, 13, `{"P2":"2s"}}`, round.OfferLost, round.OfferVoid},
+	} {
+		var got []round.OfferResult
+		for _, e := range play(t, c.rules, append(c.lines, correct+c.correction)...) {
+			for _, o := range e.Offers[:e.NOffers] {
+				if e.Kind == round.InsuranceSettled && o.Row == c.row {
+					got = append(got, o.Result)
+				}
+			}
+		}
+		if want := []round.OfferResult{c.was, c.now}; !slices.Equal(got, want) {
+			t.Errorf("%s: row %d was settled as %v, want %v", c.name, c.row, got, want)
+		}
+	}
+}
+
+// play gives the events of inputs, a second apart; an empty line is none.
+func play(t *testing.T, texts string, lines ...string) (events []round.Event) {
+	t.Helper()
+	rules := round.DefaultRules()
+	set(t, &rules, append(strings.Fields(texts), "burn=none", "round_start=first_card")...)
+	s := round.New(rules)
+	for i, line := range lines {
+		if line == "" {
+			continue
+		}
 		in, err := round.ParseInput(withTime(line, start.Add(time.Duration(i)*time.Second)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		var events []round.Event
-		if s, events, err = s.Step(in, nil); err != nil {
+		if s, events, err = s.Step(in, events); err != nil {
 			t.Fatal(err)
 		}
-		for _, e := range events {
-			for _, o := range e.Offers[:e.NOffers] {
-				if e.Kind == round.InsuranceSettled && o.Row == 20 {
-					settled = append(settled, o.Result)
-				}
-			}
-		}
 	}
-	if want := []round.OfferResult{round.OfferLost, round.OfferVoid}; !slices.Equal(settled, want) {
-		t.Errorf("row 20 was settled as %v, want %v", settled, want)
-	}
+	return events
 }
 
 // FuzzParseInsurance: no text makes the parser panic, and what it takes is

@@ -189,9 +189,11 @@ func (r *Rules) Set(text string) error {
 	if !ok {
 		return fmt.Errorf("rule %q is unknown", name)
 	}
-	if err := set(r, value); err != nil {
+	next := *r // a refused rule changes nothing
+	if err := set(&next, value); err != nil {
 		return fmt.Errorf("rule %s=%s: %w", name, value, err)
 	}
+	*r = next
 	return nil
 }
 
