@@ -180,9 +180,9 @@ type Alert struct {
 	Card     Drawn // the card it is about: an extra card, a re-read, a shoe's first
 }
 
-// MaxAlerts standing at once; more are counted (contract.md). Alerts that
-// hold the table are far fewer than this, so none of those is ever left out.
-const MaxAlerts = 16
+// MaxAlerts standing at once; more are counted. All codes that can hold the
+// table fit, so none of those is ever left out for want of room.
+const MaxAlerts = 24
 
 func (a *Alert) allows(do Do) bool {
 	for _, d := range alertRules[a.Code].answers {
@@ -332,6 +332,9 @@ func (t *step) keep(a Alert) *Alert {
 	}
 	for i := len(t.Alerts) - 1; ; i-- {
 		if t.Alerts[i].Holds == holdsNothing || i == 0 {
+			if t.Alerts[i].HasCard && t.Alerts[i].Card.Counts {
+				t.Shoe.Account.OutOfGame++ // nobody is asked about it any more
+			}
 			t.drop(i)
 			t.Alerts[len(t.Alerts)-1] = a
 			return &t.Alerts[len(t.Alerts)-1]

@@ -220,6 +220,9 @@ func (t *step) holdCard(ans *Answer, a Alert) Refusal {
 
 // disposeOf puts a held card where it was decided to go. It is counted already.
 func (t *step) disposeOf(d Drawn, where Where) {
+	if d.Again {
+		return // no card of its own: the one drawn over is held already
+	}
 	switch where {
 	case WhereBurn:
 		t.keepBurned(d.Card)

@@ -156,7 +156,7 @@ func (t *step) recount(old, now *Round, unread bool) {
 // takeWaiting finds a card that a correction added among those that wait. It
 // reports whether its face was counted already.
 func (t *step) takeWaiting(c Card) (counted bool) {
-	if t.Waiting.N == 0 || t.Waiting.Cards[0].Card != c && t.Waiting.Cards[0].Card != Masked {
+	if t.Waiting.N == 0 || t.Waiting.Cards[0].Again || t.Waiting.Cards[0].Card != c && t.Waiting.Cards[0].Card != Masked {
 		t.Shoe.Out++
 		return false
 	}

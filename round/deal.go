@@ -8,7 +8,7 @@ var dealOrders = [...][4]Box{
 
 // card takes a card that left the shoe.
 func (t *step) card(in *Input) {
-	d := Drawn{Card: in.Card, To: in.To, Again: in.Again, Claim: BoxOf(in.To.Side(), in.Pos)}
+	d := Drawn{Card: in.Card, To: in.To, Again: in.Again && in.Outside == 0, Claim: BoxOf(in.To.Side(), in.Pos)}
 	switch in.Outside {
 	case 0:
 		now, gap := t.now, ms(t.Rules.CardGapMS)
@@ -38,7 +38,7 @@ func (t *step) arrive(d Drawn) {
 		t.note(NoteManual)
 		return
 	}
-	if a := t.standing(ReaderUnread); a != nil && !a.HasCard && !d.Counts {
+	if a := t.standing(ReaderUnread); a != nil && !a.HasCard && !d.Counts && !d.Again {
 		t.reread(a, d)
 		return
 	}
@@ -54,7 +54,7 @@ func (t *step) arrive(d Drawn) {
 func (t *step) proposed(d Drawn) {
 	if t.heldBesides(DealWhilePaused) {
 		t.count(&d)
-		if !t.Waiting.pushFront(d) {
+		if out := t.Waiting.pushFront(d); out.Counts {
 			t.Shoe.Account.OutOfGame++
 		}
 		t.Usable = min(t.Usable+1, t.Waiting.N)
@@ -350,7 +350,9 @@ func (t *step) hold(d Drawn) {
 
 func (t *step) aside(d Drawn) {
 	if !t.Waiting.push(d) {
-		t.Shoe.Account.OutOfGame++ // it is counted, but its place in the order is lost
+		if d.Counts {
+			t.Shoe.Account.OutOfGame++ // its place in the order is lost
+		}
 		t.raise(ReaderGapped, Fact{Kind: FactTablePaused}, Fact{Kind: FactHeldOverflow, N: queueRoom})
 		return
 	}

@@ -225,6 +225,7 @@ const (
 	FactRoundsCards
 	FactForeign
 	FactPutRight
+	FactUntold
 	FactNoBox
 	FactCardIn
 	FactNotDrawn

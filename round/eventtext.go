@@ -361,6 +361,7 @@ var factText = [...]string{
 	FactSixCards:       "at least 6 cards for a round",
 	FactRoundsCards:    "a card of this round",
 	FactPutRight:       "put right by the dealer",
+	FactUntold:         "a card lies there that the reader did not tell of",
 	FactNoBox:          "it lies in no box",
 	FactNotDrawn:       "not drawn yet",
 	FactAnswer:         "an answer",

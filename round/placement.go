@@ -13,12 +13,59 @@ func (t *step) placed(b Box, c Card) {
 	if !t.watched() || !r.Open {
 		return
 	}
-	i := t.placing(b, c)
-	if i < 0 {
+	r.Sensed[b] = c
+	if i := t.placing(b, c); i >= 0 {
+		r.Lies[i] = b
+		t.checkPlacement()
+	}
+}
+
+// rematch finds where the cards lie by their faces, now that a masked reader
+// has named one: until then RFID's faces had nothing to be compared with. Each
+// card is looked for in its own box first; in another's only when that one's
+// card is known to be another.
+func (t *step) rematch() {
+	r := &t.Round
+	if !t.watched() || t.Rules.Placement != PlacementRFID {
 		return
 	}
-	r.Lies[i] = b
-	t.checkPlacement()
+	named, matched, taken := true, [6]bool{}, [7]bool{}
+	for _, own := range [...]bool{true, false} {
+		for i := range r.Cards[:r.N] {
+			d := &r.Cards[i]
+			named = named && d.Card.Known()
+			if matched[i] || !d.Card.Known() {
+				continue
+			}
+			for b := P1; b <= B3; b++ {
+				if r.Sensed[b] == d.Card && !taken[b] && (b == d.Box || !own && !r.awaits(b)) {
+					r.Lies[i], matched[i], taken[b] = b, true, true
+					break
+				}
+			}
+		}
+	}
+	for i := range r.Cards[:r.N] {
+		c, b := r.Cards[i].Card, r.Lies[i]
+		switch {
+		case matched[i] || b == 0 || !c.Known():
+		case taken[b] && r.Sensed[b] != c:
+			r.Lies[i], r.DrawnAt[i] = 0, t.now // it was only taken to lie there
+		case named && r.Sensed[b].Known() && !taken[b]:
+			t.raise(ShoeForeignCard, Fact{Kind: FactRoundsCards}, Fact{Kind: FactForeign, Box: b})
+		}
+	}
+}
+
+// awaits reports whether a box may hold the card of the rules, not named yet.
+func (r *Round) awaits(b Box) bool {
+	for i := range r.Cards[:r.N] {
+		d := &r.Cards[i]
+		if !d.Card.Known() && (d.Box == b || d.Box == 0 && b.Pos() == 3) {
+			return true
+		}
+	}
+	return false
 }
 
 // placing finds which drawn card was put into a box; -1 when none was.
@@ -36,8 +83,13 @@ func (t *step) placing(b Box, c Card) int {
 		if found >= 0 {
 			return found
 		}
-		if !masked && !t.inRound(c) {
+		switch {
+		case masked || t.inRound(c):
+		case t.someUnplaced():
 			t.raise(ShoeForeignCard, Fact{Kind: FactRoundsCards}, Fact{Kind: FactForeign, Box: b})
+			return -1
+		default: // all that the reader told lie there: it did not tell of this one
+			t.gap(FactUntold)
 			return -1
 		}
 	}
@@ -57,6 +109,16 @@ func (t *step) placing(b Box, c Card) int {
 	return oldest
 }
 
+// someUnplaced reports whether a drawn card lies nowhere yet.
+func (t *step) someUnplaced() bool {
+	for i := range t.Round.Cards[:t.Round.N] {
+		if t.Round.Lies[i] == 0 {
+			return true
+		}
+	}
+	return false
+}
+
 func (t *step) inRound(c Card) bool {
 	for i := range t.Round.Cards[:t.Round.N] {
 		if t.Round.Cards[i].Card == c {
@@ -73,6 +135,7 @@ func (t *step) lifted(b Box) {
 	if !t.watched() || !r.Open {
 		return
 	}
+	r.Sensed[b] = 0
 	for i := int(r.N) - 1; i >= 0; i-- {
 		if r.Lies[i] == b {
 			r.Lies[i], r.DrawnAt[i] = 0, t.now // it is in somebody's hand: its wait begins anew

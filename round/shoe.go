@@ -4,7 +4,7 @@ package round
 // becomes of it. It reports a card that cannot be of this shoe: one more copy
 // than decks, or one more than the shoe holds (shoe.too_many).
 func (t *step) count(d *Drawn) (wrong bool) {
-	if d.Counts {
+	if d.Counts || d.Again { // dealt again: it was counted when it was drawn over
 		return false
 	}
 	d.Counts = true
@@ -308,7 +308,12 @@ func (t *step) reconcile() {
 // Shoe.Out, the cards of a round still open apart.
 func (s *State) Accounted() Account {
 	a := s.Shoe.Account
-	a.Held += uint16(s.Waiting.N) + uint16(s.Next.N)
+	a.Held += uint16(s.Next.N)
+	for i := range s.Waiting.Cards[:s.Waiting.N] {
+		if s.Waiting.Cards[i].Counts {
+			a.Held++
+		}
+	}
 	for i := range s.Alerts {
 		al := &s.Alerts[i]
 		if al.No != 0 && (al.HasCard && al.Card.Counts || al.Code == ReaderUnread && !al.HasCard) {

@@ -64,6 +64,7 @@ func (t *step) turn(d *Drawn) {
 	d.Shown = true
 	t.countShown(d.Card)
 	t.layout()
+	t.rematch()
 	t.Round.ActedAt = t.now
 	t.emit(Event{Kind: CardShown, Hand: d.Box.Side(), Pos: d.Box.Pos(), Card: d.Card})
 	if d.Doubt {

@@ -157,6 +157,7 @@ type Round struct {
 	CompleteAt    int64 // ns UTC, when the last due card was shown
 
 	Lies       [6]Box   // where each drawn card lies, as sensors see it; 0 nowhere
+	Sensed     [7]Card  // by Box: the face that an RFID sensor sees there
 	DrawnAt    [6]int64 // ns UTC
 	WrongSince [6]int64 // ns UTC, since when a card lies in a wrong box; 0 not
 	ActedAt    int64    // ns UTC, of the last draw, reveal, window's close or end of a pause
@@ -236,14 +237,14 @@ func (q *Queue) push(d Drawn) bool {
 	return true
 }
 
-// pushFront puts in a card drawn before all others. When there is no room the
-// newest gives way, and it reports that.
-func (q *Queue) pushFront(d Drawn) bool {
-	room := int(q.N) < len(q.Cards)
+// pushFront puts in a card drawn before all others. When there is no room it
+// returns the newest, which gave way.
+func (q *Queue) pushFront(d Drawn) (out Drawn) {
+	out = q.Cards[queueRoom-1]
 	copy(q.Cards[1:], q.Cards[:])
 	q.Cards[0] = d
 	q.N = min(q.N+1, queueRoom)
-	return room
+	return out
 }
 
 // keep drops the cards that are not of a shoe and returns how many of the first

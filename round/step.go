@@ -140,6 +140,7 @@ func (t *step) boxes(placed bool, b Box) {
 	bit := uint8(1) << b
 	if placed {
 		t.Placed |= bit
+		t.Cleared = t.Cleared && !t.Round.Open // it was only looked at
 		return
 	}
 	t.Placed &^= bit

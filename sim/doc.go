@@ -3,5 +3,9 @@
 // shoe sends, at its pace or at once, into anything that takes bytes. OpenPair
 // makes a line for them that looks like a serial port.
 //
+// A simulated table stands beside it for tests: the rounds as the inputs that a
+// reader, sensors and a dealer's signals give, and every mistake of game.md section
+// 5 put into them. testdata/matrix.md says what is detected of these, and where.
+//
 // The same Options deal the same cards and send the same bytes, whatever the pace.
 package sim
