@@ -459,6 +459,23 @@ func golden(t *testing.T, text string) {
 	}
 }
 
+// TestReadme: what cannot be detected is said to whoever chooses a table's
+// sensors, in the same words.
+func TestReadme(t *testing.T) {
+	matrix, err := os.ReadFile(matrixFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, found := strings.Cut(string(matrix), "## What cannot be detected\n")
+	if !found || !strings.Contains(string(readme), "## What cannot be detected\n"+strings.TrimRight(list, "\n")) {
+		t.Errorf("the README's list is not that of %s: copy it", matrixFile)
+	}
+}
+
 // checkPlaces: a mistake that can be made at several cards was made at each.
 func checkPlaces(t *testing.T, mistakes []mistake, places map[string]map[int]int) {
 	for _, m := range mistakes {
