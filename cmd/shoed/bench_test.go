@@ -71,19 +71,26 @@ type writes func([]byte)
 func (w writes) Write(p []byte) (int, error) { w(p); return len(p), nil }
 
 // BenchmarkPath is the time from the last byte of a telegram on the line to
-// its last event at a subscriber: real pty, journal on disk, real broker. The
+// the first message at a subscriber that comes of it, and to the last one (an
+// outcome with its settlements is up to six): real pty, journal on disk, real broker. The
 // disk's own write and sync are measured between the cards.
 func BenchmarkPath(b *testing.B) {
 	broker := startMosquitto(b)
 	tb := newTable(b, broker.url())
 	tb.program = releaseBuild(b)
-	arrived := make(chan uint64, 1024)
+	arrived, settled := make(chan uint64, 1024), make(chan uint64, 1024)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	_, err := mqtt.Subscribe(ctx, broker.url(), "test", "t1", func(topic string, _ bool, payload []byte) {
-		var e mqtt.Event
-		if strings.HasSuffix(topic, "/event") && json.Unmarshal(payload, &e) == nil {
+		var e mqtt.Envelope
+		if json.Unmarshal(payload, &e) != nil {
+			return
+		}
+		switch {
+		case strings.HasSuffix(topic, "/event"):
 			arrived <- e.Seq
+		case strings.HasSuffix(topic, "/state"):
+			settled <- e.Seq
 		}
 	})
 	if err != nil {
@@ -97,7 +104,7 @@ func BenchmarkPath(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer disk.Close()
-	var path, sync []time.Duration
+	var first, path, sync []time.Duration
 	todo := telegrams(b, 400)
 	seq := uint64(0)
 	for b.Loop() {
@@ -109,10 +116,16 @@ func BenchmarkPath(b *testing.B) {
 		begun := time.Now()
 		tb.send(tg.bytes)
 		seq += uint64(tg.events)
-		for got := uint64(0); tg.events > 0 && got < seq; got = <-arrived {
+		for n := 0; n < tg.events; n++ {
+			<-arrived
+			if n == 0 {
+				first = append(first, time.Since(begun))
+			}
 		}
 		if tg.events > 0 {
 			path = append(path, time.Since(begun))
+			for got := uint64(0); got < seq; got = <-settled { // as at a table, no card before the last one's messages are out
+			}
 			sync = append(sync, probe(b, disk))
 		}
 	}
@@ -124,6 +137,7 @@ func BenchmarkPath(b *testing.B) {
 		b.ReportMetric(float64(d[len(d)/2].Microseconds())/1000, name+"-p50-ms")
 		b.ReportMetric(float64(d[len(d)*99/100].Microseconds())/1000, name+"-p99-ms")
 	}
+	report("first", first)
 	report("path", path)
 	report("disk", sync)
 	b.ReportMetric(0, "ns/op")

@@ -36,6 +36,7 @@ type core struct {
 	readings []scanner.Reading
 	refused  uint64 // refusals already logged
 
+	recent recent                      // the newest durable events, for the publisher
 	table  atomic.Pointer[round.State] // the adopted state, for readers
 	health atomic.Pointer[coreHealth]
 }
@@ -365,6 +366,7 @@ func (c *core) commit(ctx context.Context, next round.State) error {
 		c.log.Info("the journal is written again", "code", "storage.restored")
 	}
 	c.unsaid = c.unsaid[:0]
+	c.recent.add(c.records)
 	c.state = next
 	c.adopt()
 	return c.snapshotAtShoe()

@@ -146,6 +146,9 @@ func timeZone() string {
 func (s *service) outbox() mqtt.Outbox {
 	return mqtt.Outbox{
 		Events: func(after uint64, max int) ([]mqtt.Record, error) {
+			if records, ok := s.core.recent.after(after, max); ok {
+				return records, nil
+			}
 			kept, err := s.journal.Events(after, max)
 			records := make([]mqtt.Record, len(kept))
 			for i, r := range kept {
