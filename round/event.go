@@ -200,7 +200,7 @@ const (
 	FactNoSuchCard
 	FactRoundEnd
 	FactQuit
-	FactCopies
+	FactShoeHolds
 	FactCardsInShoe
 	FactCutCardFirst
 	FactNewShoe

@@ -359,6 +359,7 @@ var factText = [...]string{
 	FactLocked:         "the reader is locked",
 	FactSetting:        "the reader's settings were changed",
 	FactSixCards:       "at least 6 cards for a round",
+	FactShoeHolds:      "no more cards than the shoe holds, nor of any one",
 	FactRoundsCards:    "a card of this round",
 	FactPutRight:       "put right by the dealer",
 	FactUntold:         "a card lies there that the reader did not tell of",
@@ -396,8 +397,6 @@ func (f Fact) String() string {
 		return fmt.Sprintf("%v in %v", f.Card, f.Box)
 	case FactNoSuchCard:
 		return "the reader named another face for " + f.Box.String()
-	case FactCopies:
-		return fmt.Sprintf("%d of each card", f.N)
 	case FactCardsInShoe:
 		return fmt.Sprintf("%d cards in the shoe", f.N)
 	case FactBurn:

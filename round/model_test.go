@@ -338,8 +338,11 @@ func (m *model) step(in round.Input) []string {
 			m.clear(a, "reader")
 		}
 	case round.InSetting:
-		if in.On {
+		// "key, setting, lid": a changed setting says which; its mode may end.
+		if in.On || in.Address != "" {
 			m.raise("reader.setting")
+		} else {
+			m.clearAll("reader", "reader.setting")
 		}
 	case round.InLink:
 		m.link(in.On)
@@ -2677,7 +2680,7 @@ func (d *dealer) mistake() round.Input {
 	case "lock":
 		return round.Input{Kind: round.InLock, On: d.chance(60)}
 	case "setting":
-		return round.Input{Kind: round.InSetting, On: d.chance(80), Address: "12"}
+		return round.Input{Kind: round.InSetting, On: d.chance(60), Address: []string{"", "12"}[d.IntN(2)]}
 	case "tick":
 		d.at = d.at.Add(time.Duration(d.IntN(200)) * time.Second)
 		return round.Input{Kind: round.InTick}

@@ -126,6 +126,16 @@ func (t *step) lock(on bool) {
 	}
 }
 
+// setting: the reader's settings were changed, or its setting mode begins or
+// ends.
+func (t *step) setting(changed bool) {
+	if !changed {
+		t.clearAll(byReader, ReaderSetting)
+		return
+	}
+	t.raise(ReaderSetting, Fact{Kind: FactSettingsKept}, Fact{Kind: FactSetting})
+}
+
 // link is the reader's line going or coming back (reader.lost). With a round
 // open, coming back leaves the round to be confirmed: what was dealt in
 // between was not seen.

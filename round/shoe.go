@@ -14,7 +14,7 @@ func (t *step) count(d *Drawn) (wrong bool) {
 	}
 	t.Shoe.Out++
 	if t.Shoe.Left() < 0 {
-		t.raise(ShoeTooMany, Fact{Kind: FactCardsInShoe, N: uint16(t.Shoe.Cards())}, Fact{Kind: FactOneMore})
+		t.raise(ShoeTooMany, Fact{Kind: FactShoeHolds}, Fact{Kind: FactOneMore})
 		return true
 	}
 	return t.countFace(d.Card)
@@ -30,7 +30,7 @@ func (t *step) countFace(c Card) (wrong bool) {
 	if t.Shoe.Known[c.Index()] <= t.Shoe.Decks {
 		return false
 	}
-	t.raise(ShoeTooMany, Fact{Kind: FactCopies, N: uint16(t.Shoe.Decks)}, Fact{Kind: FactOneMore})
+	t.raise(ShoeTooMany, Fact{Kind: FactShoeHolds}, Fact{Kind: FactOneMore})
 	return true
 }
 

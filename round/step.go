@@ -62,9 +62,7 @@ func (t *step) take(in *Input) {
 	case InLock:
 		t.lock(in.On)
 	case InSetting:
-		if in.On {
-			t.raise(ReaderSetting, Fact{Kind: FactSettingsKept}, Fact{Kind: FactSetting, Name: in.Address})
-		}
+		t.setting(in.On || in.Address != "")
 	case InLink:
 		t.link(in.Name, in.On)
 	case InAnswer:

@@ -271,11 +271,20 @@ func AlertText(no uint32) string {
 	return fmt.Sprintf("A%06d", no)
 }
 
-// setPairs reads the reader's pair flags: a list of sides.
+// setPairs reads the reader's pair flags: a list of sides, or a word.
 func (v *Verdict) setPairs(raw json.RawMessage) error {
 	var sides []string
-	if err := json.Unmarshal(raw, &sides); err != nil {
-		return errors.New(`want a list of sides, like ["player","banker"]`)
+	switch string(raw) {
+	case `"none"`:
+		return nil
+	case `"both"`:
+		sides = sideText[Player:]
+	case `"player"`, `"banker"`:
+		sides = []string{strings.Trim(string(raw), `"`)}
+	default:
+		if err := json.Unmarshal(raw, &sides); err != nil {
+			return errors.New(`want a list of sides, like ["player","banker"], or none, player, banker, both`)
+		}
 	}
 	for _, text := range sides {
 		var s Side
