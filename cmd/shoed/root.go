@@ -1,6 +1,10 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
 
 func rootCommand() *cobra.Command {
 	root := &cobra.Command{
@@ -11,6 +15,13 @@ the house's error rules, and publishes results over MQTT. Nothing that it has
 taken in is lost, whatever happens to the power, the disk or the broker.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		Args:          cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, a []string) error {
+			if len(a) > 0 {
+				return usageError{fmt.Errorf("unknown command %q: shoed --help lists them", a[0])}
+			}
+			return cmd.Help()
+		},
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(runCommand(), demoCommand(), replayCommand(), decodeCommand(), answerCommand(), journalCommand(), oddsCommand(), roadsCommand(), versionCommand())

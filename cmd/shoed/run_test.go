@@ -334,6 +334,21 @@ func TestRefusesToStart(t *testing.T) {
 	t.Run("rule", func(t *testing.T) {
 		fails(t, newTable(t, "", "decks=8", "brun=none"), "shoed.toml:1:", `rule "brun" is unknown`)
 	})
+	t.Run("journal directory", func(t *testing.T) {
+		if _, _, err := shoedCommand("journal", "verify", filepath.Join(t.TempDir(), "none.db")); err == nil || !strings.Contains(err.Error(), "there is none") {
+			t.Errorf("verify of no journal: %v", err)
+		}
+		tb := newTable(t, "")
+		if err := os.WriteFile(filepath.Join(tb.dir, "journal"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		fails(t, tb, "journal directory", tb.dir)
+	})
+	t.Run("unknown command", func(t *testing.T) {
+		if _, _, err := shoedCommand("frobnicate"); report(err, &bytes.Buffer{}) != 2 {
+			t.Errorf("%v: want a usage error", err)
+		}
+	})
 	t.Run("address taken", func(t *testing.T) {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
