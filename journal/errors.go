@@ -52,9 +52,9 @@ func failure(path string, err error) error {
 	case errors.Is(err, ErrPruned), errors.Is(err, ErrClosed), errors.Is(err, ErrAhead):
 		return fmt.Errorf("journal %s: %w", path, err)
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("journal %s: %w: there is none; look at [journal] dir, or name the file", path, err)
+		return fmt.Errorf("journal %s: %w: %w: there is none; look at [journal] dir, or name the file", path, ErrIO, err)
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("journal %s: %w: give its directory to the user that runs shoed", path, err)
+		return fmt.Errorf("journal %s: %w: %w: give its directory to the user that runs shoed", path, ErrIO, err)
 	case isDamage(err):
 		return fmt.Errorf("journal %s is %w: %w; keep its files as they are and run `shoed journal verify %s`", path, ErrDamaged, err, path)
 	case isFull(path, err):
