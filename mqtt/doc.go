@@ -3,11 +3,13 @@
 //
 // Everything is JSON over MQTT 3.1.1 under shoed/v1/{site}/{table}/:
 //
-//	status   retained, QoS 1   online, stopped, or offline as the will
-//	info     retained, QoS 1   what this table is; changes only with its configuration
-//	state    retained, QoS 1   the table as it has shown itself; after the events it reflects
-//	event    QoS 1             every public event, in order
-//	health   QoS 0             every 20 s ± 2 s
+//	status     retained, QoS 1   online, stopped, or offline as the will
+//	info       retained, QoS 1   what this table is; changes only with its configuration
+//	roads      retained, QoS 1   the shoe's decided rounds, drawn; changes when one is over or corrected
+//	insurance  retained, QoS 1   the round's insurance window and its offers
+//	state      retained, QoS 1   the table as it has shown itself; after the events it reflects
+//	event      QoS 1             every public event, in order
+//	health     QoS 0             every 20 s ± 2 s
 //
 // The journal is the outbox. A Publisher reads it from the last acknowledged
 // event on and moves that cursor on proven acknowledgements only, so whatever
@@ -15,6 +17,7 @@
 // repeats by epoch and seq.
 //
 //	payload.go     what the messages are
+//	boards.go      of those, roads and insurance
 //	publisher.go   Publisher: which broker, when to try again, what is logged
 //	session.go     one connection of it, from CONNECT to its end
 //	dial.go        the network connection and its time limits
@@ -22,5 +25,5 @@
 //	subscribe.go   Subscribe: a consumer within our own programs
 //
 // Faces that the table has not shown are in no message: events come from
-// round masked, and State uses only what round says has been shown.
+// round masked, and the documents use only what round says has been shown.
 package mqtt

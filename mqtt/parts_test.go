@@ -423,12 +423,14 @@ func (in *inbox) hasState(seq uint64) {
 }
 
 // check holds the contract against all that arrived: every event from 1 to
-// last at least once and first in order, every repeat marked, and a state only
-// after the events that it reflects, apart from the one of each connect.
+// last at least once and first in order, every repeat marked, and documents only
+// after the events that they reflect, the state last, apart from those of each
+// connect.
 func (in *inbox) check(last uint64) {
 	in.t.Helper()
 	var seen, latest uint64
 	online := false
+	before := "" // the document that the state must follow
 	for i, m := range in.all() {
 		if m.retained { // of whatever was there before
 			continue
@@ -437,8 +439,16 @@ func (in *inbox) check(last uint64) {
 		case "status":
 			online = m.State == Online
 		case "info":
-			online = false
+			online, before = false, ""
+		case "roads", "insurance":
+			if online && m.Seq != latest || before == "insurance" || before == m.name {
+				in.t.Fatalf("message %d: %s of event %d after event %d and %q", i, m.name, m.Seq, latest, before)
+			}
+			before = m.name
 		case "event":
+			if before != "" {
+				in.t.Fatalf("message %d: event %d after %s without a state", i, m.Seq, before)
+			}
 			switch {
 			case m.Seq == seen+1:
 				seen++
@@ -449,6 +459,7 @@ func (in *inbox) check(last uint64) {
 			}
 			latest = m.Seq
 		case "state":
+			before = ""
 			if online && m.Seq != latest {
 				in.t.Fatalf("message %d: state of event %d after event %d", i, m.Seq, latest)
 			}

@@ -331,7 +331,7 @@ func TestUnseenFacesAreNotTold(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 2))
-	differed := 0
+	differed, insured := 0, 0
 	for game := range 300 {
 		rules := round.DefaultRules()
 		for _, rule := range append([]string{"reveal=on_signal"}, plain...) {
@@ -357,10 +357,12 @@ func TestUnseenFacesAreNotTold(t *testing.T) {
 			if b, _, err = b.Step(in, nil); err != nil {
 				t.Fatal(err)
 			}
-			docA, _ := encode(StateOf(envelope("state", a.Seq), &a))
-			docB, _ := encode(StateOf(envelope("state", b.Seq), &b))
-			if !bytes.Equal(docA, docB) {
-				t.Fatalf("game %d: unseen faces are told:\n%s\n%s", game, docA, docB)
+			docsA, docsB := tellAll(t, &a), tellAll(t, &b)
+			if !bytes.Equal(docsA, docsB) {
+				t.Fatalf("game %d: unseen faces are told:\n%s\n%s", game, docsA, docsB)
+			}
+			if a != b && bytes.Contains(docsA, []byte(`"den"`)) {
+				insured++
 			}
 		}
 		both(round.Input{Kind: round.InShoe}, 0)
@@ -383,6 +385,25 @@ func TestUnseenFacesAreNotTold(t *testing.T) {
 	if differed < 100 {
 		t.Errorf("the states differed in %d games only: nothing is tested", differed)
 	}
+	if insured == 0 {
+		t.Error("no insurance was open with cards unseen: of it nothing is tested")
+	}
+}
+
+// tellAll is every document that tells of the cards.
+func tellAll(t *testing.T, s *round.State) (all []byte) {
+	t.Helper()
+	for _, d := range documents {
+		if d.name == "info" {
+			continue
+		}
+		body, err := encode(d.build(nil, envelope(d.name, s.Seq), s))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(append(all, body...), '\n')
+	}
+	return all
 }
 
 // TestInfoTellsWhatIsOffered: bets and insurance as the house pays them, and

@@ -63,6 +63,9 @@ func lifeOf(t *testing.T, payload []byte) string {
 	return fmt.Sprintf("%s session=%d", s.State, s.Session)
 }
 
+// announced are the documents of a fresh connection (contract.md, Order 2).
+var announced = []string{"info", "roads", "insurance", "state", "status"}
+
 // contract.md, topics and Order 1 to 4.
 func TestConnectOrder(t *testing.T) {
 	brokers(t, func(t *testing.T, addr string) {
@@ -86,6 +89,8 @@ func TestConnectOrder(t *testing.T) {
 			"CONNECT keepalive=20 clean=true will=" + topic + " qos=1 retain=true offline session=1",
 			"SUBSCRIBE [" + topic + "] qos=[1]",
 			"info qos=1 retain=true",
+			"roads qos=1 retain=true",
+			"insurance qos=1 retain=true",
 			"state qos=1 retain=true",
 			"status qos=1 retain=true online session=1",
 		}
@@ -102,7 +107,9 @@ func TestConnectOrder(t *testing.T) {
 		late.has("status", func(m message) bool {
 			return m.name == "status" && m.retained && m.State == Stopped && m.Reason == "terminated"
 		})
-		late.has("info", func(m message) bool { return m.name == "info" && m.retained })
+		for _, name := range []string{"info", "roads", "insurance"} {
+			late.has(name, func(m message) bool { return m.name == name && m.retained })
+		}
 		late.has("state", func(m message) bool { return m.name == "state" && m.retained && m.Seq == d.last() })
 		if n := len(late.of("event")) + len(late.of("health")); n > 0 {
 			t.Errorf("%d events or health messages are retained", n)
@@ -245,7 +252,7 @@ func TestCursorOnlyOnAcknowledgement(t *testing.T) {
 	d := newTable(t, 5)
 	d.deal(20)
 	publish(t, d, s.addr, func(o *Options) { o.Window = 16; o.HealthEvery = time.Hour })
-	for _, name := range []string{"info", "state", "status"} {
+	for _, name := range announced {
 		p := s.next(name)
 		if d.cursor() != 0 {
 			t.Fatal("the cursor moved before an event was sent")
@@ -287,7 +294,7 @@ func TestNoAcknowledgement(t *testing.T) {
 	d := newTable(t, 6)
 	r := publish(t, d, s.addr, func(o *Options) { o.AckTimeout = 100 * time.Millisecond; o.HealthEvery = time.Hour })
 	settle := func() {
-		for _, name := range []string{"info", "state", "status"} {
+		for _, name := range announced {
 			s.acknowledge(s.next(name))
 		}
 	}
@@ -333,7 +340,7 @@ func TestBrokerKilled(t *testing.T) {
 				px.open()
 				in.hasEvent(d.last())
 				late := newInbox(t, m.addr)
-				for _, name := range []string{"info", "state", "status"} {
+				for _, name := range announced {
 					late.has(name, func(m message) bool { return m.name == name && m.retained })
 				}
 				if t.Failed() {
@@ -674,7 +681,7 @@ func TestRandomCuts(t *testing.T) {
 				rng := rand.New(rand.NewPCG(seed, 1)) // used under the proxy's lock
 				d := newTable(t, seed)
 				px := newProxy(t, addr)
-				px.limit(func() int64 { return rng.Int64N(12_000) })
+				px.limit(func() int64 { return rng.Int64N(16_000) })
 				in := newInbox(t, addr)
 				r := publish(t, d, px.addr, func(o *Options) {
 					o.Window = window

@@ -33,17 +33,22 @@ const (
 var documents = [...]struct {
 	name  string
 	build func(*Publisher, Envelope, *round.State) any
+	// same reports that two states say the same here. It spares building what
+	// seldom changes with every card; nil where that costs little.
+	same func(*round.State, *round.State) bool
 	// eachSeq: published for each new seq even if nothing else in it changed,
 	// because a late board counts events from there.
 	eachSeq bool
 }{
-	{"info", func(p *Publisher, env Envelope, s *round.State) any {
+	{name: "info", build: func(p *Publisher, env Envelope, s *round.State) any {
 		return Info{
 			Envelope: env, Names: p.o.Names, Game: gameOf(s.Rules), Reader: p.o.Reader,
 			Software: p.o.Software, Contract: Contract, TimeZone: p.o.TimeZone,
 		}
-	}, false},
-	{"state", func(_ *Publisher, env Envelope, s *round.State) any { return StateOf(env, s) }, true},
+	}, same: func(a, b *round.State) bool { return a.Rules == b.Rules }},
+	{name: "roads", build: func(_ *Publisher, env Envelope, s *round.State) any { return RoadsOf(env, s) }, same: (*round.State).SameRoads},
+	{name: "insurance", build: func(_ *Publisher, env Envelope, s *round.State) any { return InsuranceOf(env, s) }},
+	{name: "state", build: func(_ *Publisher, env Envelope, s *round.State) any { return StateOf(env, s) }, eachSeq: true},
 }
 
 // session is one connection to a broker. All of it is used by the goroutine of
@@ -65,6 +70,7 @@ type session struct {
 	acked  uint64   // every event up to it is acknowledged
 	retry  <-chan time.Time
 	kept   [len(documents)][]byte // the last acknowledged content of each document
+	told   round.State            // the state that the documents tell
 }
 
 // sent is an event on its way.
@@ -355,15 +361,19 @@ func (s *session) settle(ctx context.Context) error {
 }
 
 // publishDocuments publishes the documents in their order, all of them or those
-// that differ from what this connection has had acknowledged.
+// that differ, in more than seq, time and clock, from what this connection has had
+// acknowledged.
 func (s *session) publishDocuments(ctx context.Context, table *round.State, all bool) error {
 	for i, d := range documents {
+		if !all && d.same != nil && d.same(&s.told, table) {
+			continue
+		}
 		env := s.p.envelope(d.name, table.Seq, s.p.o.Now())
 		body, err := encode(d.build(s.p, env, table))
 		if err != nil {
 			return err
 		}
-		env.TS = ""
+		env.TS, env.Clock = "", ""
 		if !d.eachSeq {
 			env.Seq = 0
 		}
@@ -379,6 +389,7 @@ func (s *session) publishDocuments(ctx context.Context, table *round.State, all 
 		}
 		s.kept[i] = content
 	}
+	s.told = *table
 	return nil
 }
 

@@ -27,6 +27,7 @@ type table struct {
 	behind     int   // steps by which the adopted state lags the journal
 	adopted    []round.State
 	wake       func()
+	seen       func(*round.Event, *round.State) // optional: each public event, and the state after its step
 }
 
 func newTable(t testing.TB, seed uint64) *table {
@@ -163,6 +164,9 @@ func (d *table) step(in round.Input) {
 			d.t.Error(err)
 		}
 		d.records = append(d.records, Record{Seq: e.Seq, At: e.At, Body: body})
+		if d.seen != nil {
+			d.seen(e, &next)
+		}
 	}
 	if d.behind > 0 {
 		d.adopted = append(d.adopted, d.state)
