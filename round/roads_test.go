@@ -440,3 +440,39 @@ func BenchmarkRoads(b *testing.B) {
 		}
 	})
 }
+
+// TestResults: what is on the roads are decided rounds; void ones never, free
+// hands where the house puts them there (free_hand_on_roads).
+func TestResults(t *testing.T) {
+	for _, c := range []struct {
+		rules []string
+		want  int
+	}{{nil, 2}, {[]string{"free_hand_on_roads=yes"}, 3}} {
+		rules := round.DefaultRules()
+		set(t, &rules, append(c.rules, "burn=none", "round_start=first_card", "deal.extra_card=free_hand")...)
+		s := round.New(rules)
+		s = step(t, s, round.Input{At: start, Kind: round.InShoe})
+		natural := func() {
+			for _, text := range []string{"4s", "2h", "4d", "7c"} {
+				card, err := round.ParseCard(text)
+				if err != nil {
+					t.Fatal(err)
+				}
+				s = step(t, s, round.Input{At: start, Kind: round.InCard, Card: card})
+			}
+		}
+		natural()
+		s = step(t, s, round.Input{At: start, Kind: round.InCard, Card: round.Masked, Outside: round.OutsideOverdraw})
+		for range 3 { // the held card and these are the free hand
+			s = step(t, s, round.Input{At: start, Kind: round.InCard, Card: round.NewCard(13, round.Club)})
+		}
+		s = step(t, s, round.Input{At: start, Kind: round.InShow, To: round.ToPlayer, Pos: 1, Card: round.NewCard(9, round.Club)})
+		s = step(t, s, round.Input{At: start, Kind: round.InCard, Card: round.NewCard(2, round.Club)}) // void by the call
+		s = step(t, s, round.Input{At: start, Kind: round.InButton, Button: round.ButtonCall})
+		s = step(t, s, round.Input{At: start, Kind: round.InAnswer, Answer: round.Answer{Do: round.DoVoid, By: "anna"}})
+		natural()
+		if got := s.Results(); len(got) != c.want {
+			t.Errorf("%v: %d rounds on the roads of %d, want %d", c.rules, len(got), s.Shoe.Rounds, c.want)
+		}
+	}
+}
