@@ -5,14 +5,16 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/viper"
 )
 
-// checkEach tests every value against what its key accepts.
-func checkEach(c *Config, v *viper.Viper) []Problem {
+// checkEach tests every value against what its key accepts. When something is
+// wrong already, only the given values with which nothing is.
+func checkEach(c *Config, v *viper.Viper, wrong []Problem) []Problem {
 	var problems []Problem
 	check := func(k key, path string, value any) {
 		if k.accepts.ok == nil || k.accepts.ok(value) {
@@ -25,6 +27,9 @@ func checkEach(c *Config, v *viper.Viper) []Problem {
 		problems = append(problems, Problem{c.Where(path), path, shown + " is not allowed; give " + k.accepts.give})
 	}
 	for k := range keys() {
+		if _, given := c.places[k.path]; len(wrong) > 0 && (!given || slices.ContainsFunc(wrong, func(p Problem) bool { return strings.HasPrefix(p.Key, k.path) })) {
+			continue
+		}
 		switch k.value.(type) {
 		case int64:
 			check(k, k.path, v.GetInt64(k.path))
@@ -33,7 +38,9 @@ func checkEach(c *Config, v *viper.Viper) []Problem {
 				check(k, fmt.Sprintf("%s[%d]", k.path, i), element)
 			}
 		default:
-			check(k, k.path, v.Get(k.path))
+			if text, ok := v.Get(k.path).(string); ok { // else its section is wrong, which is said already
+				check(k, k.path, text)
+			}
 		}
 	}
 	return problems

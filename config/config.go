@@ -93,8 +93,8 @@ const maxFileBytes = 64 << 10
 // anything is wrong it returns an *Error with all that is, or the error of
 // reading the file.
 //
-// Names and types are checked first, in the file and in env; if those are right,
-// all the values are.
+// Names, types and values are all checked in one go, except a value whose type is
+// wrong, and except what takes two values together: that wants the rest right.
 func Load(path string, env []string) (*Config, error) {
 	file, err := read(path)
 	if err != nil {
@@ -102,22 +102,25 @@ func Load(path string, env []string) (*Config, error) {
 	}
 	inFile := strict(path, file)
 	inEnv := environment(env)
-	if problems := append(inFile.problems, inEnv.problems...); len(problems) > 0 {
+	c := &Config{places: inFile.places}
+	maps.Copy(c.places, inEnv.places)
+	problems := append(inFile.problems, inEnv.problems...)
+	v, err := layer(file, inEnv.values)
+	if len(problems) > 0 {
+		if err == nil {
+			problems = append(problems, checkEach(c, v, problems)...)
+		}
 		return nil, newError(problems)
 	}
-	v, err := layer(file, inEnv.values)
 	if err != nil {
 		return nil, fmt.Errorf("configuration %s: %w", path, err)
 	}
-	c := &Config{places: inFile.places}
-	maps.Copy(c.places, inEnv.places)
 	err = v.Unmarshal(c, func(d *mapstructure.DecoderConfig) { d.WeaklyTypedInput = false })
 	if err != nil {
 		return nil, fmt.Errorf("configuration %s: %w", path, err)
 	}
 	c.MQTT.Password = newSecret(v.GetString("mqtt.password"))
-	problems := append(checkEach(c, v), checkTogether(c)...)
-	if len(problems) > 0 {
+	if problems = append(checkEach(c, v, nil), checkTogether(c)...); len(problems) > 0 {
 		return nil, newError(problems)
 	}
 	return c, nil

@@ -559,3 +559,12 @@ func known(t *testing.T, under string, all map[string]any) {
 		}
 	}
 }
+
+// A wrong value is said beside a wrong name and a wrong type, not after them.
+func TestValuesBesideNames(t *testing.T) {
+	want(t, problems(t, "[reader]\ndevise = \"/dev/x\"\nbaud_rate = \"fast\"\nparity = \"mark\"\n[log]\nlevel = \"loud\"\n"),
+		"shoed.toml:2:1: reader.devise: no such key; did you mean reader.device?",
+		"shoed.toml:3:13: reader.baud_rate: is a string and should be a whole number; write such as baud_rate = 4800",
+		`shoed.toml:4:10: reader.parity: "mark" is not allowed; give "none", "even" or "odd"`,
+		`shoed.toml:6:9: log.level: "loud" is not allowed; give "debug", "info", "warn" or "error"`)
+}
