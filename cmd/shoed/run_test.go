@@ -237,7 +237,7 @@ func TestOverflow(t *testing.T) {
 	eventually(t, "round 1 open", auditor.see(func(a *witness) bool { return a.state.Phase == mqtt.PhaseDealing }))
 	fill := fillDisk(t, disk)
 	seq := tb.standbyUntilHeld('4')
-	for range 1200 {
+	for range 4500 { // 31 KB: more than the pty and the buffer hold together
 		seq = tb.standby(seq)
 	}
 	if err := os.Remove(fill); err != nil {
