@@ -111,11 +111,25 @@ func TestRandomWalk(t *testing.T) {
 				}
 			}
 			checkInvariants(t, seed, n, &s, events)
+			checkDeadline(t, seed, n, s)
 			if t.Failed() {
 				return
 			}
 		}
 	}
+}
+
+// checkDeadline: a tick at the time of the next limit passes it, so that who
+// waits for limits never ticks without end.
+func checkDeadline(t *testing.T, seed uint64, n int, s round.State) {
+	for range 40 { // several may be due one after the other
+		due := s.Deadline()
+		if due == 0 {
+			return
+		}
+		s = step(t, s, round.Input{At: time.Unix(0, due), Kind: round.InTick})
+	}
+	t.Errorf("seed %d step %d: 40 ticks, each at its limit, and still one is due", seed, n)
 }
 
 func checkInvariants(t *testing.T, seed uint64, n int, s *round.State, events []round.Event) {

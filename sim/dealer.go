@@ -25,6 +25,7 @@ type Options struct {
 
 	// Pauses in real life, divided by Speed.
 	CardPause  Range // before each card; 0.8 to 1.3 s
+	OfferPause Range // before a third card while insurance is offered on what lies open; 10.5 to 12 s, longer than an offer stands
 	ShowPause  Range // before the faces are named, and before the verdict; 1 to 2 s
 	RoundPause Range // before a round; 8 to 12 s
 	ShoePause  Range // before a new shoe; 20 to 30 s
@@ -53,6 +54,7 @@ func (o *Options) defaults() {
 		o.CutMin, o.CutMax = 12, 30
 	}
 	set(&o.CardPause, Range{800 * time.Millisecond, 1300 * time.Millisecond})
+	set(&o.OfferPause, Range{10500 * time.Millisecond, 12 * time.Second})
 	set(&o.ShowPause, Range{time.Second, 2 * time.Second})
 	set(&o.RoundPause, Range{8 * time.Second, 12 * time.Second})
 	set(&o.ShoePause, Range{20 * time.Second, 30 * time.Second})
@@ -80,7 +82,7 @@ func (o *Options) check() error {
 	case !(o.Speed > 0):
 		return fmt.Errorf("simulated shoe: speed %v: use more than 0", o.Speed)
 	}
-	for _, r := range []Range{o.CardPause, o.ShowPause, o.RoundPause, o.ShoePause} {
+	for _, r := range []Range{o.CardPause, o.OfferPause, o.ShowPause, o.RoundPause, o.ShoePause} {
 		if r.Min < 0 || r.Max < r.Min {
 			return fmt.Errorf("simulated shoe: pause of %v to %v: use a shorter and a longer time", r.Min, r.Max)
 		}
@@ -255,13 +257,22 @@ func (d *Dealer) hands() {
 	switch {
 	case round.Natural(player), round.Natural(banker):
 	case round.PlayerDraws(player):
-		third := d.card(round.ToPlayer, p, d.o.CardPause)
+		third := d.card(round.ToPlayer, p, d.beforeThird())
 		if round.BankerDraws(banker, third.Value()) {
-			d.card(round.ToBanker, b, d.o.CardPause)
+			d.card(round.ToBanker, b, d.beforeThird())
 		}
 	case round.BankerDrawsAlone(banker):
-		d.card(round.ToBanker, b, d.o.CardPause)
+		d.card(round.ToBanker, b, d.beforeThird())
 	}
+}
+
+// beforeThird is how long the dealer waits before a third card: until nobody
+// can insure any more. Behind a masked reader nobody can yet.
+func (d *Dealer) beforeThird() Range {
+	if !d.o.Masked && round.DefaultInsurance.Match(d.dealt.Player, d.dealt.Banker) != 0 {
+		return d.o.OfferPause
+	}
+	return d.o.CardPause
 }
 
 // card deals one card to a hand. The cut card in front of it makes this round the

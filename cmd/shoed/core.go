@@ -66,6 +66,9 @@ const (
 	// maxUnsaid chunks wait at most, so that noise on the line takes no more
 	// memory while the disk is full.
 	maxUnsaid = 256
+	// lateMost is how late a time limit of the rules may be noticed when nothing
+	// else happens; a card notices it at once.
+	lateMost = 100 * time.Millisecond
 	// retryEvery is how often a write is tried again while the disk is full.
 	retryEvery = 500 * time.Millisecond
 )
@@ -232,6 +235,8 @@ func (c *core) run(ctx context.Context, queue *device.Queue, answers <-chan requ
 	}
 	second := time.NewTicker(flushEvery)
 	defer second.Stop()
+	limits := time.NewTicker(lateMost)
+	defer limits.Stop()
 	for {
 		var err error
 		select {
@@ -242,8 +247,10 @@ func (c *core) run(ctx context.Context, queue *device.Queue, answers <-chan requ
 			err = c.signal(ctx, s)
 		case r := <-answers:
 			err = c.answer(ctx, r)
+		case <-limits.C:
+			err = c.limits(ctx)
 		case <-second.C:
-			err = c.everySecond(ctx)
+			err = c.everySecond()
 		}
 		if err != nil {
 			return err
@@ -412,13 +419,16 @@ func (c *core) adopt() {
 	c.adopted()
 }
 
-// everySecond flushes, lets time-outs pass, and says what was refused.
-func (c *core) everySecond(ctx context.Context) error {
-	if due := c.state.Deadline(); due != 0 && c.now().UnixNano() >= due {
-		if err := c.take(ctx, round.Input{At: c.now(), Kind: round.InTick}); err != nil {
-			return err
-		}
+// limits tells the rules that time has passed, when one of their limits has.
+func (c *core) limits(ctx context.Context) error {
+	if due := c.state.Deadline(); due == 0 || c.now().UnixNano() < due {
+		return nil
 	}
+	return c.take(ctx, round.Input{At: c.now(), Kind: round.InTick})
+}
+
+// everySecond flushes and says what was refused.
+func (c *core) everySecond() error {
 	total := uint64(0)
 	stats := c.decoder.Stats()
 	counts := []any{"code", "reader.refused"}
