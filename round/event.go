@@ -137,7 +137,6 @@ const (
 	NoteAgainUnexpected
 	NoteShowUnmatched
 	NoteReaderAgrees
-	NoteReaderLocked
 	NoteReaderUnlocked
 	NoteReread
 	NoteManual
@@ -195,7 +194,6 @@ const (
 	FactReconnected
 	FactHeldOverflow
 	FactOutcome
-	FactPairs
 	FactFace
 	FactNoSuchCard
 	FactRoundEnd
@@ -242,7 +240,6 @@ const (
 	FactWindowOpen
 	FactCutRange
 	FactGapAfter
-	FactSkipped
 	FactCorrected
 	FactOffers
 	FactLocked

@@ -26,7 +26,6 @@ var (
 		NoteAgainUnexpected:     "card dealt again, but none is held for it",
 		NoteShowUnmatched:       "face named for a card that is not on the table",
 		NoteReaderAgrees:        "verdict agrees",
-		NoteReaderLocked:        "reader locked",
 		NoteReaderUnlocked:      "reader unlocked",
 		NoteReread:              "re-read proposed for the unread card",
 		NoteManual:              "card of the reader not dealt: cards are given by hand",

@@ -42,17 +42,6 @@ type State struct {
 // New is a table that has never seen a shoe.
 func New(rules Rules) State { return State{Rules: rules, NextRules: rules, Cleared: true} }
 
-// Standing counts the alerts that wait for an answer or for their cause to end.
-func (s *State) Standing() int {
-	n := 0
-	for i := range s.Alerts {
-		if s.Alerts[i].No != 0 {
-			n++
-		}
-	}
-	return n
-}
-
 // BetsState is where the bets of the next or present round stand.
 type BetsState uint8
 

@@ -471,7 +471,7 @@ func TestReadme(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, list, found := strings.Cut(string(matrix), "## What cannot be detected\n")
-	if !found || !strings.Contains(string(readme), "## What cannot be detected\n"+strings.TrimRight(list, "\n")) {
+	if !found || !strings.Contains(string(readme), "### What cannot be detected\n"+strings.TrimRight(list, "\n")) {
 		t.Errorf("the README's list is not that of %s: copy it", matrixFile)
 	}
 }
