@@ -43,6 +43,7 @@ const (
 	ShoeSuspectOrder
 	ShoeDrained
 	PowerMidRound
+	StorageLost
 	codes = iota + 1
 )
 
@@ -161,6 +162,7 @@ var alertRules = [codes]alertRule{
 		answers: []Do{DoAck, DoResume}, settings: []Setting{SetOff, SetPause}},
 	ShoeDrained: {name: "shoe.drained", priority: 3, seed: "001",
 		answers: []Do{DoAck}},
+	StorageLost: {name: "storage.lost", priority: 2},
 	PowerMidRound: {name: "power.mid_round", priority: 1, holds: holdsAll, affects: AffectsAll, seed: "001",
 		answers: []Do{DoConfirm, DoCorrect, DoVoid}},
 }

@@ -219,6 +219,8 @@ const (
 	FactOneMore
 	FactBetsClosed
 	FactSettingsKept
+	FactJournalWritten
+	FactJournalHeld
 	FactGameCards
 	FactRoundsCards
 	FactForeign

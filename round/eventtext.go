@@ -375,6 +375,8 @@ var factText = [...]string{
 	FactSettingsKept:   "settings left as they are",
 	FactGameCards:      "cards drawn in the game only",
 	FactBetsClosed:     "bets closed before the first card",
+	FactJournalWritten: "everything kept before it is told",
+	FactJournalHeld:    "the journal could not be written: the table held, nothing was told",
 }
 
 // String is the fact as a sentence; "" for none.

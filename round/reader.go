@@ -140,6 +140,10 @@ func (t *step) setting(changed bool) {
 // open, coming back leaves the round to be confirmed: what was dealt in
 // between was not seen.
 func (t *step) link(device string, up bool) {
+	if device == JournalDevice {
+		t.journal(up)
+		return
+	}
 	if up != t.ReaderDown {
 		return
 	}
@@ -157,6 +161,24 @@ func (t *step) link(device string, up bool) {
 	}
 	if a := t.standing(ReaderLost); a != nil {
 		t.clear(a.No, byDevice)
+	}
+}
+
+// JournalDevice is the journal as a device: its link is down while it cannot
+// be written.
+const JournalDevice = "journal"
+
+// journal is on record only once it can be written again: what was held was
+// not lost, but for that long nothing was published (storage.lost).
+func (t *step) journal(up bool) {
+	lost := t.standing(StorageLost)
+	switch {
+	case !up && lost == nil:
+		t.emit(Event{Kind: DeviceLost, Device: JournalDevice})
+		t.raise(StorageLost, Fact{Kind: FactJournalWritten}, Fact{Kind: FactJournalHeld})
+	case up && lost != nil:
+		t.emit(Event{Kind: DeviceRestored, Device: JournalDevice})
+		t.clear(lost.No, byDevice)
 	}
 }
 

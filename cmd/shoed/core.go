@@ -376,7 +376,26 @@ func (c *core) commit(ctx context.Context, next round.State) error {
 	c.recent.add(c.records)
 	c.state = next
 	c.adopt()
-	return c.snapshotAtShoe()
+	if err := c.snapshotAtShoe(); err != nil || !held {
+		return err
+	}
+	return c.tellHeld(ctx)
+}
+
+// tellHeld puts on record that the journal could not be written for a while:
+// both ends at once, so that a kill between them leaves no alert standing.
+func (c *core) tellHeld(ctx context.Context) error {
+	answered := c.events // of the step that was held: whoever asked for it waits for these
+	defer func() { c.events = answered }()
+	c.events = nil
+	next := c.state
+	c.begin()
+	for _, up := range []bool{false, true} {
+		if err := c.step(&next, round.Input{At: c.now(), Kind: round.InLink, Name: round.JournalDevice, On: up}, ""); err != nil {
+			return err
+		}
+	}
+	return c.commit(ctx, next)
 }
 
 // snapshotAtShoe keeps a restart point at each new shoe and prunes the shoes

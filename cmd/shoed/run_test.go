@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -214,6 +215,13 @@ func TestFullDisk(t *testing.T) {
 	eventually(t, "the card that was held", auditor.see(func(a *witness) bool {
 		return a.state.Round != nil && len(a.state.Round.Banker.Cards) == 1
 	}))
+	for _, kind := range []string{"alert.raised", "alert.cleared"} {
+		eventually(t, kind+" of storage.lost", auditor.see(func(a *witness) bool {
+			return slices.ContainsFunc(a.lines, func(line []byte) bool {
+				return bytes.Contains(line, []byte(kind)) && bytes.Contains(line, []byte("storage.lost"))
+			})
+		}))
+	}
 	if err := tb.stop(); err != nil {
 		t.Error(err)
 	}
