@@ -312,7 +312,7 @@ func TestValues(t *testing.T) {
 		"table.site":            {[]any{"a", "0", "a-", strings.Repeat("x", 32)}, []any{"", "-a", "A", "a b", "a/b", "a+", "ä", "a\n", strings.Repeat("x", 33)}},
 		"table.id":              {[]any{"table-1"}, []any{"", "#"}},
 		"table.label":           {[]any{"", "Bacc 2", "ä€"}, []any{"a\tb", "\x1b[31m", long, "\xff"}},
-		"reader.name":           {[]any{"reader-2"}, []any{""}},
+		"reader.name":           {[]any{"reader-2"}, []any{"", "journal"}},
 		"reader.protocol":       {[]any{"angel"}, []any{""}},
 		"reader.device":         {[]any{"/dev/serial/by-id/usb-FTDI_A-if00"}, []any{"", "ttyUSB0", "/dev/x\x00"}},
 		"reader.baud_rate":      {[]any{int64(300), int64(4000000)}, []any{int64(299), int64(4000001), int64(-4800)}},

@@ -51,7 +51,7 @@ var sections = []section{
 		{name: "label", value: "", doc: "What stands on the felt, for people", accepts: printable(16)},
 	}},
 	{"reader", "The card reader and its serial line.", []key{
-		{name: "name", value: "reader", doc: "Its name in messages and in the journal", accepts: name},
+		{name: "name", value: "reader", doc: "Its name in messages and in the journal", accepts: not("journal", name)},
 		{name: "protocol", value: "angel", doc: "What it speaks", accepts: name},
 		{name: "device", value: "/dev/ttyUSB0", doc: "The serial port; a name in /dev/serial/by-id stays with the adapter, ttyUSB numbers move", accepts: absolute},
 		{name: "baud_rate", value: int64(4800), doc: "Speed of the line", accepts: within(300, 4000000)},
@@ -146,6 +146,11 @@ func printable(most int) accepts {
 		unprintable := strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 		return utf8.ValidString(s) && !unprintable && utf8.RuneCountInString(s) <= most
 	}}
+}
+
+// not keeps a word for something else.
+func not(word string, a accepts) accepts {
+	return accepts{a.give + `, and not "` + word + `"`, func(v any) bool { return v != word && a.ok(v) }}
 }
 
 func orEmpty(a accepts) accepts {
