@@ -44,6 +44,9 @@ const (
 	ShoeDrained
 	PowerMidRound
 	StorageLost
+	BrokerLost
+	ClockUnset
+	PowerLow
 	codes = iota + 1
 )
 
@@ -162,9 +165,12 @@ var alertRules = [codes]alertRule{
 		answers: []Do{DoAck, DoResume}, settings: []Setting{SetOff, SetPause}},
 	ShoeDrained: {name: "shoe.drained", priority: 3, seed: "001",
 		answers: []Do{DoAck}},
-	StorageLost: {name: "storage.lost", priority: 2},
 	PowerMidRound: {name: "power.mid_round", priority: 1, holds: holdsAll, affects: AffectsAll, seed: "001",
 		answers: []Do{DoConfirm, DoCorrect, DoVoid}},
+	StorageLost: {name: "storage.lost", priority: 2},
+	BrokerLost:  {name: "broker.lost", priority: 3},
+	ClockUnset:  {name: "clock.unset", priority: 3},
+	PowerLow:    {name: "power.low", priority: 3},
 }
 
 // Alert is an abnormal condition that waits for an answer.

@@ -221,6 +221,12 @@ const (
 	FactSettingsKept
 	FactJournalWritten
 	FactJournalHeld
+	FactDelivered
+	FactKeptForLater
+	FactClockSet
+	FactClockUnset
+	FactPowerEnough
+	FactPowerLow
 	FactGameCards
 	FactRoundsCards
 	FactForeign

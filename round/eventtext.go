@@ -377,6 +377,12 @@ var factText = [...]string{
 	FactBetsClosed:     "bets closed before the first card",
 	FactJournalWritten: "everything kept before it is told",
 	FactJournalHeld:    "the journal could not be written: the table held, nothing was told",
+	FactDelivered:      "messages reach the broker",
+	FactKeptForLater:   "the broker is away: all is kept and sent, marked, later",
+	FactClockSet:       "the clock is set",
+	FactClockUnset:     "the clock is not set: times are not those of the day",
+	FactPowerEnough:    "supply voltage as the machine needs it",
+	FactPowerLow:       "the supply voltage is too low",
 }
 
 // String is the fact as a sentence; "" for none.

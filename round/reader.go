@@ -140,8 +140,8 @@ func (t *step) setting(changed bool) {
 // open, coming back leaves the round to be confirmed: what was dealt in
 // between was not seen.
 func (t *step) link(device string, up bool) {
-	if device == JournalDevice {
-		t.journal(up)
+	if m, ok := machine[device]; ok {
+		t.machinePart(device, m, up)
 		return
 	}
 	if up != t.ReaderDown {
@@ -164,20 +164,37 @@ func (t *step) link(device string, up bool) {
 	}
 }
 
-// JournalDevice is the journal as a device: its link is down while it cannot
-// be written.
-const JournalDevice = "journal"
+// The machine's own parts, as devices: their link is down while they fail. No
+// reader may have their names.
+const (
+	JournalDevice = "journal" // down: it could not be written; told once it can
+	BrokerDevice  = "broker"
+	ClockDevice   = "clock" // down: not set, so times are not those of the day
+	PowerDevice   = "power" // down: the supply voltage is too low
+)
 
-// journal is on record only once it can be written again: what was held was
-// not lost, but for that long nothing was published (storage.lost).
-func (t *step) journal(up bool) {
-	lost := t.standing(StorageLost)
+type machinePart struct {
+	code           Code
+	expected, seen FactKind
+}
+
+var machine = map[string]machinePart{
+	JournalDevice: {StorageLost, FactJournalWritten, FactJournalHeld},
+	BrokerDevice:  {BrokerLost, FactDelivered, FactKeptForLater},
+	ClockDevice:   {ClockUnset, FactClockSet, FactClockUnset},
+	PowerDevice:   {PowerLow, FactPowerEnough, FactPowerLow},
+}
+
+// machine tells of a part of the machine itself. Play goes on: none of them
+// takes a card from the table.
+func (t *step) machinePart(device string, part machinePart, up bool) {
+	lost := t.standing(part.code)
 	switch {
 	case !up && lost == nil:
-		t.emit(Event{Kind: DeviceLost, Device: JournalDevice})
-		t.raise(StorageLost, Fact{Kind: FactJournalWritten}, Fact{Kind: FactJournalHeld})
+		t.emit(Event{Kind: DeviceLost, Device: device})
+		t.raise(part.code, Fact{Kind: part.expected}, Fact{Kind: part.seen})
 	case up && lost != nil:
-		t.emit(Event{Kind: DeviceRestored, Device: JournalDevice})
+		t.emit(Event{Kind: DeviceRestored, Device: device})
 		t.clear(lost.No, byDevice)
 	}
 }
