@@ -28,7 +28,7 @@ func answerCommand() *cobra.Command {
   shoed answer void alert=A000012
 
 Without alert= it goes to the oldest alert that allows it. Keys: alert, round,
-where (next_round, burn, free_hand, use), exposed, and cards by box.`,
+where (next_round, burn, free_hand, use), exposed, as_dealt, and cards by box.`,
 		Args: args(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			body, err := answerBody(a[0], a[1:])
@@ -64,7 +64,7 @@ func answerBody(do string, words []string) ([]byte, error) {
 			return nil, fmt.Errorf("%q: write it as key=value", word)
 		case key == "alert" || key == "where":
 			fields[key] = value
-		case key == "round" || key == "exposed":
+		case key == "round" || key == "exposed" || key == "as_dealt":
 			fields[key] = json.RawMessage(value)
 		default:
 			cards[key] = value
@@ -75,7 +75,7 @@ func answerBody(do string, words []string) ([]byte, error) {
 	}
 	body, err := json.Marshal(fields)
 	if err != nil {
-		return nil, fmt.Errorf("round= wants a number and exposed= true or false: %w", err)
+		return nil, fmt.Errorf("round= wants a number, exposed= and as_dealt= true or false: %w", err)
 	}
 	_, err = parseAnswer(body, "")
 	return body, err

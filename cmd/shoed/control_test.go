@@ -7,6 +7,8 @@ import (
 	"os/user"
 	"strings"
 	"testing"
+
+	"shoed/round"
 )
 
 // TestControlSocket: only its owner may use it, who answers is told by the
@@ -67,4 +69,33 @@ func sendRequest(t *testing.T, tb *table, body string) string {
 	b := make([]byte, 64<<10)
 	n, _ := conn.Read(b)
 	return string(b[:n])
+}
+
+// TestAnswerWords: what is typed at the table is the answer that is sent.
+func TestAnswerWords(t *testing.T) {
+	for words, want := range map[string]round.Answer{
+		"confirm":                          {Do: round.DoConfirm},
+		"void alert=A000012":               {Do: round.DoVoid, Alert: 12},
+		"hold_card where=burn":             {Do: round.DoHoldCard, Where: round.WhereBurn},
+		"hold_card exposed=true where=use": {Do: round.DoHoldCard, Where: round.WhereUse, Exposed: true},
+		"correct round=12 P2=8s as_dealt=true": {Do: round.DoCorrect, Round: 12, AsDealt: true,
+			Cards: [7]round.Card{round.P2: round.NewCard(8, round.Spade)}},
+	} {
+		do, rest, _ := strings.Cut(words, " ")
+		body, err := answerBody(do, strings.Fields(rest))
+		if err != nil {
+			t.Errorf("%s: %v", words, err)
+			continue
+		}
+		in, err := parseAnswer(body, "")
+		if err != nil || in.Answer != want {
+			t.Errorf("%s: %+v, %v; want %+v", words, in.Answer, err, want)
+		}
+	}
+	for _, words := range []string{"fly", "correct P9=8s", "correct P2", "correct as_dealt=perhaps", "void alert=12x"} {
+		do, rest, _ := strings.Cut(words, " ")
+		if body, err := answerBody(do, strings.Fields(rest)); err == nil {
+			t.Errorf("%s was taken: %s", words, body)
+		}
+	}
 }
