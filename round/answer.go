@@ -33,12 +33,13 @@ func (t *step) asked(ans *Answer) (Alert, Refusal) {
 }
 
 // unasked reports whether an answer may come without an alert: a correction of
-// a named round, what is done about insurance, cards by hand in manual mode.
+// a named round, what is done about insurance, the order of one round's reveal,
+// cards by hand in manual mode.
 func (t *step) unasked(ans *Answer) bool {
 	switch ans.Do {
 	case DoCorrect:
 		return ans.Round != 0
-	case DoVoidInsurance, DoReopen:
+	case DoVoidInsurance, DoReopen, DoRevealOrder:
 		return true
 	case DoManual:
 		return t.Manual
@@ -85,12 +86,29 @@ func (t *step) apply(ans *Answer, a Alert) Refusal {
 		}
 	case DoReopen:
 		return t.reopen(ans, a)
+	case DoRevealOrder:
+		return t.revealOrder(ans, a)
 	}
 	return 0
 }
 
 func (t *step) accept(ans *Answer, a Alert) {
-	t.say(Event{Kind: AnswerAccepted, Do: ans.Do, By: ans.By, Alert: a.No, Code: a.Code, Where: ans.Where})
+	t.say(Event{Kind: AnswerAccepted, Do: ans.Do, By: ans.By, Alert: a.No, Code: a.Code, Where: ans.Where, Order: ans.Order})
+}
+
+// revealOrder says for one round which hand is to be turned first: the biggest
+// bettor's, in some houses.
+func (t *step) revealOrder(ans *Answer, a Alert) Refusal {
+	if ans.Order == 0 {
+		return RefusedOrder
+	}
+	t.accept(ans, a)
+	if t.Round.Open {
+		t.Round.Order = ans.Order
+	} else {
+		t.NextOrder = ans.Order
+	}
+	return 0
 }
 
 // resume goes on as things are. Refused while an alert that holds the table

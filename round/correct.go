@@ -330,7 +330,7 @@ func (t *step) manual(ans *Answer, a Alert) Refusal {
 		t.begin()
 	}
 	old := t.Round
-	next.Round.Free = old.Free
+	next.Round.Free, next.Round.Order = old.Free, old.Order
 	t.lay(&old, &next.Round, ans, false)
 	t.release(ReaderLost)
 	return 0

@@ -170,8 +170,8 @@ func (t *step) open(d Drawn) {
 // begin opens the next round, without cards yet.
 func (t *step) begin() {
 	t.Shoe.Rounds++
-	t.Round = Round{No: t.Shoe.Rounds, Open: true, Free: t.NextFree}
-	t.Bets, t.Started, t.Cleared, t.NextFree = BetsUnknown, false, false, false
+	t.Round = Round{No: t.Shoe.Rounds, Open: true, Free: t.NextFree, Order: t.NextOrder}
+	t.Bets, t.Started, t.Cleared, t.NextFree, t.NextOrder = BetsUnknown, false, false, false, 0
 	if t.Round.Free {
 		t.emit(Event{Kind: FreeHandOpened})
 		return

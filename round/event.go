@@ -90,8 +90,9 @@ type Event struct {
 	Do      Do
 	Refusal Refusal
 	Note    Note
-	Fault   uint8 // reader.noted: the reader's own error number
-	Where   Where // answer.accepted
+	Fault   uint8       // reader.noted: the reader's own error number
+	Where   Where       // answer.accepted
+	Order   RevealOrder // answer.accepted
 	Device  string
 }
 
@@ -157,6 +158,7 @@ const (
 	RefusedNoRound
 	RefusedRoundOpen
 	RefusedWhere
+	RefusedOrder
 	RefusedAsDealt
 	RefusedWindow
 )

@@ -42,6 +42,7 @@ var (
 		RefusedNoRound:          "no such round in hand",
 		RefusedRoundOpen:        "a round is open: void it first",
 		RefusedWhere:            "this card cannot go there",
+		RefusedOrder:            "which hand is to be turned first was not said",
 		RefusedAsDealt:          "these cards change who had to draw: say as_dealt, or void",
 		RefusedWindow:           "there is no such insurance",
 	}
@@ -129,6 +130,7 @@ type EventText struct {
 	By     string `json:"by,omitempty"`
 	Do     string `json:"do,omitempty"`
 	Where  string `json:"where,omitempty"`
+	Order  string `json:"order,omitempty"`
 	Why    string `json:"why,omitempty"`
 	What   string `json:"what,omitempty"`
 	Fault  uint8  `json:"fault,omitempty"`
@@ -139,7 +141,7 @@ type EventText struct {
 func (e *Event) Text() EventText {
 	t := EventText{
 		Ev: e.Kind.String(), To: e.To.String(), Outside: e.Outside.String(),
-		By: e.By, Do: e.Do.String(), Where: e.Where.String(), Held: e.Held,
+		By: e.By, Do: e.Do.String(), Where: e.Where.String(), Order: revealOrderText[e.Order], Held: e.Held,
 		Code: e.Code.String(), Device: e.Device, Fault: e.Fault,
 	}
 	if e.Shoe != 0 {

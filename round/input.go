@@ -155,6 +155,7 @@ const (
 	DoNewShoe
 	DoManual
 	DoSensorsOff
+	DoRevealOrder
 )
 
 // Where a held card goes.
@@ -172,10 +173,11 @@ const (
 type Answer struct {
 	Do      Do
 	By      string
-	Alert   uint32  // 0: the oldest that allows it
-	Cards   [7]Card // correct, by Box; zero where nothing is said
-	Where   Where   // hold_card
-	Exposed bool    // hold_card: somebody saw the card's face
-	Round   uint16  // correct: the round's number; 0 for the one in hand
-	AsDealt bool    // correct: the cards lie so, although the draw table says otherwise
+	Alert   uint32      // 0: the oldest that allows it
+	Cards   [7]Card     // correct, by Box; zero where nothing is said
+	Where   Where       // hold_card
+	Exposed bool        // hold_card: somebody saw the card's face
+	Round   uint16      // correct: the round's number; 0 for the one in hand
+	AsDealt bool        // correct: the cards lie so, although the draw table says otherwise
+	Order   RevealOrder // reveal_order: of the round in hand, or else of the next
 }

@@ -1,6 +1,7 @@
 package round
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"strconv"
@@ -334,7 +335,7 @@ func (t *step) openWindow() {
 		}
 	}
 	t.announceWindow()
-	if order := t.Rules.RevealOrder; s.stage == StageOneHand &&
+	if order := cmp.Or(r.Order, t.Rules.RevealOrder); s.stage == StageOneHand &&
 		(order == RevealPlayerFirst && s.player == hidden || order == RevealBankerFirst && s.banker == hidden) {
 		t.exposed(Fact{Kind: FactRevealOrder, N: uint16(order)}, Fact{Kind: FactOtherHandFirst})
 	}

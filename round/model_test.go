@@ -18,6 +18,7 @@ package round_test
 //   - rules changed between two shoes; a table of bets or insurance of the house's own.
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"maps"
@@ -57,6 +58,7 @@ type mOffer struct {
 type mRound struct {
 	no                    int
 	open, decided, free   bool
+	order                 string // reveal_order said for it
 	cards                 []*mCard
 	lie                   []string // their boxes, once corrected after the outcome
 	ended                 bool
@@ -114,10 +116,11 @@ type model struct {
 	pausedAt   int64
 	unresolved bool
 
-	waiting  []*mCard
-	usable   int
-	next     []*mCard
-	nextFree bool
+	waiting   []*mCard
+	usable    int
+	next      []*mCard
+	nextFree  bool
+	nextOrder string
 
 	bets     string // "", open, closed
 	started  bool
@@ -786,8 +789,8 @@ func (m *model) open(c *mCard) {
 
 func (m *model) begin() {
 	m.rounds++
-	m.r = &mRound{no: m.rounds, open: true, free: m.nextFree}
-	m.bets, m.started, m.cleared, m.nextFree = "", false, false, false
+	m.r = &mRound{no: m.rounds, open: true, free: m.nextFree, order: m.nextOrder}
+	m.bets, m.started, m.cleared, m.nextFree, m.nextOrder = "", false, false, false, ""
 	if m.r.free { // "A free hand is dealt without bets"
 		m.say("free_hand.opened %d", m.rounds)
 		return
@@ -1389,7 +1392,7 @@ func (m *model) openWindow() {
 	}
 	m.sayWindow()
 	// "`reveal_order`: a reveal out of order that opened an offer is `insurance.exposed`"
-	order := m.rule["reveal_order"]
+	order := cmp.Or(r.order, m.rule["reveal_order"]) // "settable for one round"
 	if stage == 1 && (order == "player_first" && at["P1"] == "" || order == "banker_first" && at["B1"] == "") {
 		m.exposed()
 	}
@@ -1547,7 +1550,7 @@ func (m *model) load(decks int) {
 	m.shoe, m.decks, m.left = m.shoe+1, decks, decks*52
 	m.known, m.past, m.r = map[string]int{}, map[int]*mPast{}, &mRound{}
 	m.cut, m.lastNo, m.rounds, m.drained, m.first, m.burnDue, m.burned, m.phase = false, 0, 0, false, "", 0, 0, "first"
-	m.next, m.nextFree = nil, false
+	m.next, m.nextFree, m.nextOrder = nil, false, ""
 	var kept []*mCard
 	usable := 0
 	for i, c := range m.waiting { // those drawn from the shoe that went away went with it
@@ -1771,7 +1774,7 @@ func (m *model) link(up bool) {
 // ---- answers
 
 func mDo(do round.Do) string {
-	return []string{"", "resume", "ack", "confirm", "correct", "void", "arranged", "hold_card", "void_insurance", "reopen", "new_shoe", "manual", "sensors_off"}[do]
+	return []string{"", "resume", "ack", "confirm", "correct", "void", "arranged", "hold_card", "void_insurance", "reopen", "new_shoe", "manual", "sensors_off", "reveal_order"}[do]
 }
 
 func (m *model) accept(ans round.Answer, a *mAlert) {
@@ -1807,7 +1810,7 @@ func (m *model) asked(ans round.Answer) (*mAlert, bool) {
 	}
 	// "argument `round` reaches any round of this shoe"; "only a supervisor's
 	// `reopen` opens it again"; "cards by hand for this round or until off"
-	free := ans.Do == round.DoCorrect && ans.Round != 0 || ans.Do == round.DoVoidInsurance || ans.Do == round.DoReopen || ans.Do == round.DoManual && m.manual
+	free := ans.Do == round.DoCorrect && ans.Round != 0 || ans.Do == round.DoVoidInsurance || ans.Do == round.DoReopen || ans.Do == round.DoRevealOrder || ans.Do == round.DoManual && m.manual
 	return nil, ans.Alert == 0 && free
 }
 
@@ -1842,6 +1845,17 @@ func (m *model) apply(ans round.Answer, a *mAlert) bool {
 		}
 		m.accept(ans, a)
 		m.voidInsurance("answer")
+	case round.DoRevealOrder:
+		if ans.Order == 0 {
+			return false
+		}
+		m.accept(ans, a)
+		name := []string{"", "any", "player_first", "banker_first"}[ans.Order]
+		if m.r.open {
+			m.r.order = name
+		} else {
+			m.nextOrder = name
+		}
 	case round.DoReopen:
 		stage, _ := mOffered(m.at(), len(m.r.cards))
 		if !m.r.open || !m.r.byPause || m.blocked() != "" || stage != m.r.stage {
@@ -2402,6 +2416,8 @@ func (d *dealer) next() round.Input {
 		return round.Input{Kind: round.InLink, Name: "reader", On: true}
 	case d.m.r.byPause && d.m.paused == "" && d.m.r.open && d.chance(40):
 		return d.answered(round.Answer{Do: round.DoReopen}, nil)
+	case d.chance(1):
+		return d.answered(round.Answer{Do: round.DoRevealOrder, Order: round.RevealOrder(d.IntN(4))}, nil)
 	case d.chance(d.careless):
 		return d.mistake()
 	}

@@ -81,7 +81,7 @@ func (t *step) load(decks uint8) {
 	}
 	t.Shoe = Shoe{No: t.Shoe.No + 1, Decks: decks}
 	t.Round, t.Tally, t.Last = Round{}, Tally{}, Summary{}
-	t.Next, t.NextFree = Queue{}, false
+	t.Next, t.NextFree, t.NextOrder = Queue{}, false, 0
 	t.Usable = t.Waiting.keep(t.Shoe.No, t.Usable)
 	t.Past, t.SensorsOff = [maxRounds]Past{}, false
 	t.emit(Event{Kind: ShoeLoaded, Decks: decks, Cards: uint16(t.Shoe.Cards())})

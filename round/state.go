@@ -28,8 +28,9 @@ type State struct {
 	LastDrawAt     int64  // ns UTC, of the last card fresh from the shoe
 	PrivateNo      uint32 // number of the last alert that is not public
 
-	NextFree   bool // the next round is a free hand
-	ReaderDown bool // the reader's link is down
+	NextFree   bool        // the next round is a free hand
+	NextOrder  RevealOrder // of the next round, where somebody said one
+	ReaderDown bool        // the reader's link is down
 
 	Bets    BetsState
 	Started bool    // the start button was pressed since the last round
@@ -131,12 +132,13 @@ type Round struct {
 	Open     bool
 	Decided  bool
 	Void     bool
-	Free     bool     // a free hand: dealt without bets
-	N        uint8    // cards drawn
-	Cards    [6]Drawn // in draw order
-	Due      Box      // the box due next; 0 when none is or it is not known yet
-	Complete bool     // all cards that the rules ask for are there and shown
-	Ended    bool     // the dealer pressed end
+	Free     bool        // a free hand: dealt without bets
+	Order    RevealOrder // of this round, where somebody said one; else the rules'
+	N        uint8       // cards drawn
+	Cards    [6]Drawn    // in draw order
+	Due      Box         // the box due next; 0 when none is or it is not known yet
+	Complete bool        // all cards that the rules ask for are there and shown
+	Ended    bool        // the dealer pressed end
 	Outcome  Outcome
 	Tags     Tags
 

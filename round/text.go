@@ -22,7 +22,7 @@ var (
 	readerText     = []string{"", "start", "standby", "gap"}
 	buttonText     = []string{"", "start", "end", "call", "shoe"}
 	insuranceText  = []string{"", "open", "close", "post"}
-	doText         = []string{"", "resume", "ack", "confirm", "correct", "void", "arranged", "hold_card", "void_insurance", "reopen", "new_shoe", "manual", "sensors_off"}
+	doText         = []string{"", "resume", "ack", "confirm", "correct", "void", "arranged", "hold_card", "void_insurance", "reopen", "new_shoe", "manual", "sensors_off", "reveal_order"}
 	whereText      = []string{"", "next_round", "burn", "free_hand", "use"}
 	inputFieldsFor = [...]string{
 		InShoe:      "decks",
@@ -42,7 +42,7 @@ var (
 		InLock:      "on",
 		InSetting:   "on address value",
 		InLink:      "device up",
-		InAnswer:    "do by cards where exposed round alert as_dealt",
+		InAnswer:    "do by cards where exposed round alert as_dealt order",
 		InTick:      "",
 		InRestart:   "",
 	}
@@ -219,6 +219,8 @@ func (a *Answer) set(name string, raw json.RawMessage) error {
 		return json.Unmarshal(raw, &a.By)
 	case "where":
 		return parseEnum(raw, &a.Where, whereText)
+	case "order":
+		return parseEnum(raw, &a.Order, revealOrderText)
 	case "exposed":
 		return json.Unmarshal(raw, &a.Exposed)
 	case "as_dealt":
@@ -475,6 +477,7 @@ func (w *fieldWriter) answer(a *Answer) {
 		w.value("cards", append(append([]byte{'{'}, cards.b[1:]...), '}'))
 	}
 	w.text("where", whereText[a.Where])
+	w.text("order", revealOrderText[a.Order])
 	w.flag("exposed", a.Exposed)
 	w.flag("as_dealt", a.AsDealt)
 	w.number("round", uint64(a.Round))

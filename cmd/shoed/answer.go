@@ -28,7 +28,8 @@ func answerCommand() *cobra.Command {
   shoed answer void alert=A000012
 
 Without alert= it goes to the oldest alert that allows it. Keys: alert, round,
-where (next_round, burn, free_hand, use), exposed, as_dealt, and cards by box.`,
+where (next_round, burn, free_hand, use), exposed, as_dealt, order
+(any, player_first, banker_first), and cards by box.`,
 		Args: args(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			body, err := answerBody(a[0], a[1:])
@@ -62,7 +63,7 @@ func answerBody(do string, words []string) ([]byte, error) {
 		switch {
 		case !ok || value == "":
 			return nil, fmt.Errorf("%q: write it as key=value", word)
-		case key == "alert" || key == "where":
+		case key == "alert" || key == "where" || key == "order":
 			fields[key] = value
 		case key == "round" || key == "exposed" || key == "as_dealt":
 			fields[key] = json.RawMessage(value)

@@ -76,6 +76,7 @@ func TestAnswerWords(t *testing.T) {
 	for words, want := range map[string]round.Answer{
 		"confirm":                          {Do: round.DoConfirm},
 		"void alert=A000012":               {Do: round.DoVoid, Alert: 12},
+		"reveal_order order=banker_first":  {Do: round.DoRevealOrder, Order: round.RevealBankerFirst},
 		"hold_card where=burn":             {Do: round.DoHoldCard, Where: round.WhereBurn},
 		"hold_card exposed=true where=use": {Do: round.DoHoldCard, Where: round.WhereUse, Exposed: true},
 		"correct round=12 P2=8s as_dealt=true": {Do: round.DoCorrect, Round: 12, AsDealt: true,
