@@ -12,9 +12,8 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
-	"time"
-
 	"syscall"
+	"time"
 
 	"shoed/round"
 )
@@ -106,6 +105,9 @@ func parseAnswer(line []byte, by string) (round.Input, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(line, &fields); err != nil {
 		return round.Input{}, err
+	}
+	if fields == nil { // JSON's null
+		return round.Input{}, errors.New("null is no answer")
 	}
 	fields["in"] = json.RawMessage(`"answer"`)
 	fields["at"] = json.RawMessage(`"2000-01-01T00:00:00Z"`) // the core stamps it

@@ -28,6 +28,7 @@ func TestControlSocket(t *testing.T) {
 		`{"do":"fly"}`:                      "none of resume",
 		`{"do":"ack","in":"card"}`:          "no standing alert", // it is an answer whatever it says
 		`{"do":"ack","suit":"h"}`:           "unknown for input",
+		`null`:                              "null is no answer",
 		`[]`:                                "cannot unmarshal",
 		`{"do":"correct","cards":{"P7":1}}`: "none of P1",
 		`{"do":"` + strings.Repeat("x", maxRequest) + `"}`: "no request",
