@@ -137,9 +137,6 @@ type found struct {
 // attach opens the files and takes stock. What memory believes of the records is the caller's to compare.
 func (j *Journal) attach() (found, error) {
 	log, err := settleWAL(j.path + "-wal")
-	if err == nil {
-		err = log.damage()
-	}
 	if err != nil {
 		return found{}, err
 	}
@@ -246,10 +243,8 @@ func (j *Journal) Append(records []Record) error {
 	}
 	err := j.commit(func(tx *sql.Tx, t tip) (tip, error) {
 		for i := range records {
-			r := records[i]
-			r.No = first + uint64(i)
-			t = t.next(&r)
-			if err := j.store.add(tx, &r, t); err != nil {
+			var err error
+			if t, err = j.store.add(tx, t, records[i]); err != nil {
 				return t, err
 			}
 		}
@@ -473,7 +468,5 @@ func (j *Journal) note(tx *sql.Tx, head tip, n note) (tip, error) {
 	if err != nil {
 		return head, err
 	}
-	r := Record{No: head.No + 1, At: j.o.Now(), Kind: Note, Body: body}
-	t := head.next(&r)
-	return t, j.store.add(tx, &r, t)
+	return j.store.add(tx, head, Record{At: j.o.Now(), Kind: Note, Body: body})
 }

@@ -120,14 +120,16 @@ func (s *store) transaction(head tip, fn func(*sql.Tx) (tip, error)) (tip, error
 	return want, tx.Commit()
 }
 
-// add inserts r, whose number and hash are those of t.
-func (s *store) add(tx *sql.Tx, r *Record, t tip) error {
+// add inserts r as the record after t and gives the tip after it.
+func (s *store) add(tx *sql.Tx, t tip, r Record) (tip, error) {
+	r.No = t.No + 1
+	t = t.next(&r)
 	body := r.Body
 	if body == nil {
 		body = []byte{} // nil would be NULL
 	}
 	_, err := tx.Stmt(s.insert).Exec(int64(t.No), r.At.UnixNano(), int64(r.Kind), r.Source, int64(r.Seq), body, t.Hash[:])
-	return err
+	return t, err
 }
 
 // checkpoint moves the log's pages into the file.

@@ -164,7 +164,7 @@ func (s *walSum) frame(b []byte) bool {
 //
 // SQLite takes a log as it reads it. But what reads well may be in the page cache alone, when the process died
 // between write and sync, or when a sync failed and the kernel forgot that the pages were dirty. So the bytes are
-// written again in their place, which changes nothing, and synced. A damaged log is left untouched.
+// written again in their place, which changes nothing, and synced. A damaged log is left untouched and is the error.
 func settleWAL(path string) (walScan, error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -175,7 +175,10 @@ func settleWAL(path string) (walScan, error) {
 	}
 	defer f.Close()
 	s, err := scanWAL(f)
-	if err != nil || s.damage() != nil {
+	if err == nil {
+		err = s.damage()
+	}
+	if err != nil {
 		return s, err
 	}
 	if err := rewrite(f, s.end); err != nil {

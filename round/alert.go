@@ -390,6 +390,17 @@ func (t *step) resumeIfFree() {
 	}
 }
 
+// raiseOrVoid asks what to do, or voids the round at once where the house says
+// so.
+func (t *step) raiseOrVoid(code Code, expected, seen Fact) {
+	if t.Rules.On[code] == SetVoid {
+		t.tell(code, expected, seen)
+		t.voidRound(code, byRule)
+		return
+	}
+	t.raise(code, expected, seen)
+}
+
 // clearAll ends the standing alerts with the given codes.
 func (t *step) clearAll(by string, which ...Code) {
 	for _, code := range which {

@@ -73,7 +73,8 @@ func (t *step) nothingWaits(by string) {
 }
 
 // rearrange lays the named cards into the round in hand, if that is a deal
-// that the rules allow.
+// that the rules allow. When refused it leaves the round half laid: it is for
+// a copy of the state.
 func (s *State) rearrange(cards [7]Card) Refusal {
 	var at [7]Drawn
 	var loose [6]Drawn // third cards whose box is not known yet
@@ -92,7 +93,6 @@ func (s *State) rearrange(cards [7]Card) Refusal {
 			at[b] = Drawn{Card: c, Box: Box(b), Shown: true, Counts: true}
 		}
 	}
-	was := *s
 	t := step{State: s}
 	r.N, r.Cards = 0, [6]Drawn{}
 	for t.layout(); r.Due != 0 && at[r.Due].Card != 0; t.layout() {
@@ -109,7 +109,6 @@ func (s *State) rearrange(cards [7]Card) Refusal {
 	t.layout()
 	for _, left := range at[P1:] {
 		if left.Card != 0 || kept < nLoose {
-			*s = was
 			return RefusedDraw
 		}
 	}

@@ -182,13 +182,7 @@ func (t *step) begin() {
 // early: a card before bets were closed closes them; the round is dealt, or
 // void where the house says so.
 func (t *step) early() {
-	seen := Fact{Kind: FactCard, Card: Masked}
-	if t.Rules.On[DealEarly] == SetVoid {
-		t.tell(DealEarly, Fact{Kind: FactBetsClosed}, seen)
-		t.voidRound(DealEarly, byRule)
-		return
-	}
-	t.raise(DealEarly, Fact{Kind: FactBetsClosed}, seen)
+	t.raiseOrVoid(DealEarly, Fact{Kind: FactBetsClosed}, Fact{Kind: FactCard, Card: Masked})
 }
 
 // place puts a card into the round in hand, in draw order.
@@ -223,12 +217,7 @@ func (t *step) place(d Drawn) {
 // doubleCard: two cards left the shoe together, or the reader skipped a card
 // of a hand (deal.double_card).
 func (t *step) doubleCard(expected, seen Fact) {
-	if t.Rules.On[DealDoubleCard] == SetVoid {
-		t.tell(DealDoubleCard, expected, seen)
-		t.voidRound(DealDoubleCard, byRule)
-		return
-	}
-	t.raise(DealDoubleCard, expected, seen)
+	t.raiseOrVoid(DealDoubleCard, expected, seen)
 }
 
 // layout works out, from the faces that the table has shown, which box each

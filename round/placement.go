@@ -4,7 +4,7 @@ import "time"
 
 // watched reports whether sensors tell where the cards lie. Without them the
 // dealt order decides.
-func (t *step) watched() bool { return t.Rules.Placement != PlacementNone && !t.SensorsOff }
+func (s *State) watched() bool { return s.Rules.Placement != PlacementNone && !s.SensorsOff }
 
 // placed: a card lies in a box. Presence sensors see that one does, RFID which.
 func (t *step) placed(b Box, c Card) {
@@ -216,13 +216,7 @@ func (t *step) wrongBox(i int) {
 		return
 	}
 	d := &t.Round.Cards[i]
-	expected, seen := Fact{Kind: FactCardDue, Box: d.Box}, Fact{Kind: FactCardIn, Box: t.Round.Lies[i], Card: d.seen()}
-	if t.Rules.On[code] == SetVoid {
-		t.tell(code, expected, seen)
-		t.voidRound(code, byRule)
-		return
-	}
-	t.raise(code, expected, seen)
+	t.raiseOrVoid(code, Fact{Kind: FactCardDue, Box: d.Box}, Fact{Kind: FactCardIn, Box: t.Round.Lies[i], Card: d.seen()})
 }
 
 // arranged: the manager put the cards where the rules want them, in draw order.

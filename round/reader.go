@@ -25,13 +25,10 @@ func (t *step) gap(seen FactKind) {
 	switch {
 	case t.standing(PowerMidRound) != nil:
 		t.note(NoteReaderGap) // taken in by the greater question
-	case t.Rules.On[ReaderGapped] != SetVoid:
-		t.raise(ReaderGapped, Fact{Kind: FactContiguous}, Fact{Kind: seen})
-	case t.Round.Open:
-		t.tell(ReaderGapped, Fact{Kind: FactContiguous}, Fact{Kind: seen})
-		t.voidRound(ReaderGapped, byRule)
+	case t.Rules.On[ReaderGapped] == SetVoid && !t.Round.Open:
+		t.note(NoteReaderGap) // nothing to void
 	default:
-		t.note(NoteReaderGap)
+		t.raiseOrVoid(ReaderGapped, Fact{Kind: FactContiguous}, Fact{Kind: seen})
 	}
 }
 
@@ -141,7 +138,7 @@ func (t *step) setting(changed bool) {
 // between was not seen.
 func (t *step) link(device string, up bool) {
 	if m, ok := machine[device]; ok {
-		t.machinePart(device, m, up)
+		t.machineLink(device, m, up)
 		return
 	}
 	if up != t.ReaderDown {
@@ -159,9 +156,7 @@ func (t *step) link(device string, up bool) {
 	if t.Round.Open {
 		t.gap(FactReconnected)
 	}
-	if a := t.standing(ReaderLost); a != nil {
-		t.clear(a.No, byDevice)
-	}
+	t.clearAll(byDevice, ReaderLost)
 }
 
 // The machine's own parts, as devices: their link is down while they fail. No
@@ -185,9 +180,9 @@ var machine = map[string]machinePart{
 	PowerDevice:   {PowerLow, FactPowerEnough, FactPowerLow},
 }
 
-// machine tells of a part of the machine itself. Play goes on: none of them
-// takes a card from the table.
-func (t *step) machinePart(device string, part machinePart, up bool) {
+// machineLink is a part of the machine failing or working again. Play goes on:
+// none of them takes a card from the table.
+func (t *step) machineLink(device string, part machinePart, up bool) {
 	lost := t.standing(part.code)
 	switch {
 	case !up && lost == nil:

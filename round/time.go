@@ -37,7 +37,7 @@ func (s *State) Deadline() int64 {
 	if r.Insured.Open {
 		sooner(r.Insured.ClosesAt)
 	}
-	if s.Rules.Placement != PlacementNone && !s.SensorsOff && r.Open {
+	if s.watched() && r.Open {
 		for i := range r.Cards[:r.N] {
 			switch {
 			case r.Lies[i] == 0 && r.Cards[i].Box != 0 && s.PausedBy == 0 && s.standing(DealNotPlaced) == nil:

@@ -238,10 +238,10 @@ func TestAngelTelegramRefuses(t *testing.T) {
 	}
 }
 
-// The capture against what another program decoded: every row of the frames, in
-// order, and nothing else but the noise.
-func TestCaptureFrames(t *testing.T) {
-	f, err := os.Open("testdata/angel/angel_eye_frames.csv")
+// table is a table of testdata, with its header.
+func table(t *testing.T, name string) [][]string {
+	t.Helper()
+	f, err := os.Open("testdata/angel/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,6 +250,13 @@ func TestCaptureFrames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return rows
+}
+
+// The capture against what another program decoded: every row of the frames, in
+// order, and nothing else but the noise.
+func TestCaptureFrames(t *testing.T) {
+	rows := table(t, "angel_eye_frames.csv")
 	d, bad := newDecoder(t), 0
 	var got []round.Input
 	for _, r := range d.Feed(start, capture(t, "angel_eye_capture.hex"), nil) {
@@ -300,15 +307,7 @@ func rowText(in round.Input) (text string, has bool) {
 
 // The capture against its rounds: cards, verdicts and pairs.
 func TestCaptureRounds(t *testing.T) {
-	f, err := os.Open("testdata/angel/angel_eye_rounds.csv")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	rows, err := csv.NewReader(f).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := table(t, "angel_eye_rounds.csv")
 	var want, got []string
 	for _, r := range rows[1:] {
 		want = append(want, strings.Join([]string{r[1], r[2], r[5], r[6]}, ","))

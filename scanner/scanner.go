@@ -2,6 +2,7 @@ package scanner
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -87,10 +88,5 @@ func New(protocol string, o Options) (Decoder, error) {
 
 // Protocols that New knows, sorted.
 func Protocols() []string {
-	names := make([]string, 0, len(protocols))
-	for name := range protocols {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
+	return slices.Sorted(maps.Keys(protocols))
 }

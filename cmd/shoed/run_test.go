@@ -195,12 +195,7 @@ func TestFullDisk(t *testing.T) {
 	auditor := audit(t, broker.url())
 	tb := newTable(t, broker.url())
 	disk := tb.smallDisk()
-	tb.plug()
-	tb.running()
-	startShoe(t, tb)
-	eventually(t, "round 1 open", auditor.see(func(a *witness) bool { return a.state.Phase == mqtt.PhaseDealing }))
-	fill := fillDisk(t, disk)
-	seq := tb.standbyUntilHeld('4')
+	fill, seq := tb.heldInRound(auditor, disk)
 	before := auditor.last()
 	tb.send(card(t, seq, round.ToBanker, 1, "7c"))
 	if err := tb.answer("confirm"); err == nil || !strings.Contains(err.Error(), "busy") {
@@ -239,12 +234,7 @@ func TestOverflow(t *testing.T) {
 	tb := newTable(t, broker.url())
 	replaceIn(t, tb.config, "[reader]", "[reader]\nbuffer_bytes = 4096")
 	disk := tb.smallDisk()
-	tb.plug()
-	tb.running()
-	startShoe(t, tb)
-	eventually(t, "round 1 open", auditor.see(func(a *witness) bool { return a.state.Phase == mqtt.PhaseDealing }))
-	fill := fillDisk(t, disk)
-	seq := tb.standbyUntilHeld('4')
+	fill, seq := tb.heldInRound(auditor, disk)
 	for range 4500 { // 31 KB: more than the pty and the buffer hold together
 		seq = tb.standby(seq)
 	}
@@ -257,6 +247,18 @@ func TestOverflow(t *testing.T) {
 		t.Error(err)
 	}
 	tb.verify()
+}
+
+// heldInRound starts a round and fills the disk until the table holds. It gives
+// the file that fills the disk and the sequence of the next telegram.
+func (tb *table) heldInRound(auditor *witness, disk string) (fill string, seq byte) {
+	tb.t.Helper()
+	tb.plug()
+	tb.running()
+	startShoe(tb.t, tb)
+	eventually(tb.t, "round 1 open", auditor.see(func(a *witness) bool { return a.state.Phase == mqtt.PhaseDealing }))
+	fill = fillDisk(tb.t, disk)
+	return fill, tb.standbyUntilHeld('4')
 }
 
 // smallDisk puts the journal on a disk of its own, of 16 MB.
@@ -274,7 +276,7 @@ func (tb *table) smallDisk() string {
 }
 
 // fillDisk takes every last byte, in a file.
-func fillDisk(t *testing.T, disk string) string {
+func fillDisk(t testing.TB, disk string) string {
 	t.Helper()
 	fill := filepath.Join(disk, "fill")
 	f, err := os.Create(fill)

@@ -669,11 +669,6 @@ func tooMany(p *play, _ int) {
 	p.beats = append(p.beats, shows(drawPace, p.drawn(round.CardAt(0), round.P1)))
 }
 
-func short(p *play, _ int) {
-	p.begin()
-	p.beats = append(p.beats, shows(drawPace, p.drawn(p.another(), round.P1)))
-}
-
 // copyOut puts the shoe's first card, which is out, in the place of another one.
 func copyOut(t *table, at int) { t.shoe.cards[len(t.shoe.cards)-1-at] = t.first }
 

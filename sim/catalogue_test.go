@@ -233,7 +233,7 @@ var shoeMistakes = []mistake{
 	{Name: "new shoe without a cut card", Clause: "shoe.change_unproven", Known: "its first card, or the button", Seen: always(round.ShoeChangeUnproven), at: end, inject: unproven},
 	{Name: "cut card too early", Clause: "shoe.cut_position", Known: "the cut card", Seen: always(round.ShoeCutPosition), at: every, inject: cutHere},
 	{Name: "cut card too late", Clause: "shoe.cut_position", Known: "the cut card", Seen: always(round.ShoeCutPosition), where: lateCut, at: end, inject: cutLate},
-	{Name: "no cut card: the shoe runs out", Clause: "shoe.short", Known: "a round's first card of the last five", Seen: always(round.ShoeShort), where: runDown, at: once, inject: short},
+	{Name: "no cut card: the shoe runs out", Clause: "shoe.short", Known: "a round's first card of the last five", Seen: always(round.ShoeShort), where: runDown, at: once, inject: lateCard},
 	{Name: "card after the end of the shoe", Clause: "section 1 (drained, P3)", Known: atTheCard, Seen: always(round.ShoeDrained), where: atEnd, at: end, inject: drained},
 	{Name: "round begun after the end of the shoe", Clause: "shoe.late_card", Known: atTheCard, Seen: always(round.ShoeLateCard), where: atEnd, at: end, inject: lateCard,
 		Cannot: onlySignalled},
