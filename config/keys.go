@@ -51,7 +51,7 @@ var sections = []section{
 		{name: "label", value: "", doc: "What stands on the felt, for people", accepts: printable(16)},
 	}},
 	{"reader", "The card reader and its serial line.", []key{
-		{name: "name", value: "reader", doc: "Its name in messages and in the journal", accepts: not(name, "journal", "broker", "clock", "power")},
+		{name: "name", value: "reader", doc: "Its name in messages and in the journal", accepts: not(name, "journal", "broker", "clock", "power", "certificate", "commands", "publisher")},
 		{name: "protocol", value: "angel", doc: "What it speaks", accepts: name},
 		{name: "device", value: "/dev/ttyUSB0", doc: "The serial port; a name in /dev/serial/by-id stays with the adapter, ttyUSB numbers move", accepts: absolute},
 		{name: "baud_rate", value: int64(4800), doc: "Speed of the line", accepts: within(300, 4000000)},

@@ -47,6 +47,9 @@ const (
 	BrokerLost
 	ClockUnset
 	PowerLow
+	CertificateExpires
+	CommandRetained
+	DuplicateTable
 	codes = iota + 1
 )
 
@@ -95,6 +98,7 @@ type alertRule struct {
 	answers  []Do
 	settings []Setting // besides the default
 	private  bool      // for the full view only
+	device   bool      // about a device, in whichever round: seen again it is the same alert
 }
 
 var alertRules = [codes]alertRule{
@@ -129,7 +133,7 @@ var alertRules = [codes]alertRule{
 		answers: []Do{DoConfirm, DoCorrect, DoVoid}},
 	ReaderGapped: {name: "reader.gap", priority: 1, holds: holdsAll, affects: AffectsAll, seed: "001",
 		answers: []Do{DoConfirm, DoCorrect, DoVoid}, settings: []Setting{SetVoid}},
-	ReaderLost: {name: "reader.lost", priority: 2, seed: "001",
+	ReaderLost: {name: "reader.lost", priority: 2, seed: "001", device: true,
 		answers: []Do{DoManual}},
 	ReaderDisagrees: {name: "reader.disagrees", priority: 1, holds: holdsAll, affects: AffectsAll, seed: "001",
 		answers: []Do{DoConfirm, DoCorrect, DoVoid}},
@@ -137,9 +141,9 @@ var alertRules = [codes]alertRule{
 		answers: []Do{DoAck}},
 	ReaderOutOfGame: {name: "reader.out_of_game", priority: 4,
 		answers: []Do{DoResume}, settings: []Setting{SetPause}},
-	ReaderLocked: {name: "reader.locked", priority: 3,
+	ReaderLocked: {name: "reader.locked", priority: 3, device: true,
 		answers: []Do{DoAck}},
-	ReaderSetting: {name: "reader.setting", priority: 2,
+	ReaderSetting: {name: "reader.setting", priority: 2, device: true,
 		answers: []Do{DoAck}},
 	ReaderNoVerdict: {name: "reader.no_verdict", priority: 3,
 		answers: []Do{DoAck}},
@@ -167,23 +171,34 @@ var alertRules = [codes]alertRule{
 		answers: []Do{DoAck}},
 	PowerMidRound: {name: "power.mid_round", priority: 1, holds: holdsAll, affects: AffectsAll, seed: "001",
 		answers: []Do{DoConfirm, DoCorrect, DoVoid}},
-	StorageLost: {name: "storage.lost", priority: 2},
-	BrokerLost:  {name: "broker.lost", priority: 3},
-	ClockUnset:  {name: "clock.unset", priority: 3},
-	PowerLow:    {name: "power.low", priority: 3},
+	StorageLost:        {name: "storage.lost", priority: 2, device: true},
+	BrokerLost:         {name: "broker.lost", priority: 3, device: true},
+	ClockUnset:         {name: "clock.unset", priority: 3, device: true},
+	PowerLow:           {name: "power.low", priority: 3, device: true},
+	CertificateExpires: {name: "certificate.expires", priority: 3, device: true},
+	CommandRetained:    {name: "command.retained", priority: 3, device: true},
+	DuplicateTable:     {name: "duplicate_table", priority: 2, device: true},
 }
 
-// Alert is an abnormal condition that waits for an answer.
+// Alert is an abnormal condition that waits for an answer. After ISA-18.2 it
+// is active, acked once somebody has seen it, or returned when the condition
+// is gone before anybody has; cleared, it stands no more.
 type Alert struct {
 	No       uint32 // 0: no alert
 	Code     Code
 	Priority uint8
 	Holds    holds
 	Round    uint16 // the round it is about; 0 none
+	Seq      uint64 // number of the event that raised it; 0 when that is not public
 	At       int64  // ns UTC
+	LastAt   int64  // ns UTC, when it was last seen
 	Count    uint16 // how often it was seen
-	ByReader bool   // raised by the reader's own fault, which may settle it
-	Decks    uint8  // of the new shoe it is about; 0 as the rules say
+	Gone     bool   // the condition is over
+	AckedAt  int64  // ns UTC; 0 not acknowledged
+	AckedBy  string
+	Shelved  int64 // ns UTC, until when supervisors' screens keep it aside; 0 not
+	ByReader bool  // raised by the reader's own fault, which may settle it
+	Decks    uint8 // of the new shoe it is about; 0 as the rules say
 	HasCard  bool
 	Card     Drawn // the card it is about: an extra card, a re-read, a shoe's first
 }
@@ -192,13 +207,56 @@ type Alert struct {
 // table fit, so none of those is ever left out for want of room.
 const MaxAlerts = 24
 
-func (a *Alert) allows(do Do) bool {
-	for _, d := range alertRules[a.Code].answers {
+// allows reports whether the answer may be given to the alert. An alert named
+// in the answer may always be acknowledged or shelved: that decides nothing.
+// One that clears by itself has no other answer.
+func (a *Alert) allows(do Do, named bool) bool {
+	answers := alertRules[a.Code].answers
+	for _, d := range answers {
 		if d == do {
 			return true
 		}
 	}
+	switch do {
+	case DoAck:
+		return (named || len(answers) == 0) && a.AckedAt == 0
+	case DoShelve:
+		return named && a.Priority > 1
+	case DoUnshelve:
+		return named && a.Shelved != 0
+	}
 	return false
+}
+
+// Latched reports whether the alert stands until somebody decides, whatever
+// becomes of its condition.
+func (a *Alert) Latched() bool { return a.Holds != holdsNothing && a.Code != ReaderLost }
+
+// Blocks reports whether the alert holds the table.
+func (a *Alert) Blocks() bool { return a.Holds != holdsNothing }
+
+// AlertState is where an alert stands (contract.md, Alerts).
+type AlertState uint8
+
+const (
+	AlertActive AlertState = iota + 1
+	AlertIsAcked
+	AlertIsReturned
+)
+
+var alertStateText = []string{"", "active", "acked", "returned"}
+
+func (s AlertState) String() string { return alertStateText[s] }
+
+// State of a standing alert.
+func (a *Alert) State() AlertState {
+	switch {
+	case a.Gone:
+		return AlertIsReturned
+	case a.AckedAt != 0:
+		return AlertIsAcked
+	}
+	return AlertActive
 }
 
 // MarshalText writes the code's name; nothing for no code.
@@ -261,12 +319,12 @@ func (t *step) raise(code Code, expected, seen Fact) *Alert {
 	rule := &alertRules[code]
 	about := t.about()
 	for i := range t.Alerts {
-		if a := &t.Alerts[i]; a.No != 0 && a.Code == code && a.Round == about {
-			a.Count++
+		if a := &t.Alerts[i]; a.No != 0 && a.Code == code && (a.Round == about || rule.device) {
+			t.seenAgain(a, expected, seen)
 			return a
 		}
 	}
-	a := Alert{Code: code, Priority: rule.priority, Holds: rule.holds, Round: about, At: t.now, Count: 1}
+	a := Alert{Code: code, Priority: rule.priority, Holds: rule.holds, Round: about, At: t.now, LastAt: t.now, Count: 1}
 	switch {
 	case code == ReaderLost && t.Round.Open && !t.Manual:
 		a.Priority, a.Holds = 1, holdsAll
@@ -286,21 +344,50 @@ func (t *step) raise(code Code, expected, seen Fact) *Alert {
 	return kept
 }
 
+// seenAgain counts a standing alert once more. One that somebody had acknowledged,
+// or that had returned, is active anew, and told under its own number.
+func (t *step) seenAgain(a *Alert, expected, seen Fact) {
+	a.Count++
+	a.LastAt = t.now
+	if !a.Gone && a.AckedAt == 0 {
+		return
+	}
+	a.Gone, a.AckedAt, a.AckedBy = false, 0, ""
+	t.tellRaised(a, expected, seen)
+}
+
+// gone ends an alert whose condition is over, but leaves it for somebody to
+// see if nobody has (contract.md, Alerts: returned).
+func (t *step) gone(by string, code Code) {
+	a := t.standing(code)
+	switch {
+	case a == nil || a.Gone:
+	case a.AckedAt != 0:
+		t.clear(a.No, by)
+	default:
+		a.Gone = true
+		t.say(Event{Kind: AlertReturned, Round: a.Round, Alert: a.No, Code: a.Code, By: by})
+	}
+}
+
 // announce numbers an alert and tells it. One for the full view only has a
 // number of its own kind, so that the public ones show no gap.
 func (t *step) announce(a *Alert, expected, seen Fact) {
-	e := Event{Kind: AlertRaised, Round: a.Round, Code: a.Code, Priority: a.Priority, Expected: expected, Seen: seen}
 	if alertRules[a.Code].private && a.Holds == holdsNothing {
 		t.PrivateNo++
 		a.No = t.PrivateNo | privateAlert
-		e.Alert = a.No
-		t.audit(e)
-		return
+	} else {
+		t.AlertNo++
+		a.No = t.AlertNo
 	}
-	t.AlertNo++
-	a.No = t.AlertNo
-	e.Alert = a.No
-	t.emit(e)
+	t.tellRaised(a, expected, seen)
+}
+
+func (t *step) tellRaised(a *Alert, expected, seen Fact) {
+	t.say(Event{Kind: AlertRaised, Round: a.Round, Code: a.Code, Priority: a.Priority, Alert: a.No, Expected: expected, Seen: seen})
+	if a.Public() {
+		a.Seq = t.Seq
+	}
 }
 
 // privateAlert marks the numbers of alerts that are not public.
@@ -361,6 +448,16 @@ func (t *step) drop(i int) {
 func (s *State) standing(code Code) *Alert {
 	for i := range s.Alerts {
 		if a := &s.Alerts[i]; a.No != 0 && a.Code == code {
+			return a
+		}
+	}
+	return nil
+}
+
+// numbered finds a standing alert by its number.
+func (s *State) numbered(no uint32) *Alert {
+	for i := range s.Alerts {
+		if a := &s.Alerts[i]; a.No == no && no != 0 {
 			return a
 		}
 	}

@@ -1,5 +1,10 @@
 package round
 
+import (
+	"cmp"
+	"slices"
+)
+
 // answer applies what a person decided about an alert. Originals are never
 // overwritten: a correction is a new fact beside them.
 func (t *step) answer(ans *Answer) {
@@ -20,7 +25,7 @@ func (t *step) asked(ans *Answer) (Alert, Refusal) {
 		switch {
 		case a.No == 0 || ans.Alert != 0 && a.No != ans.Alert || ans.Alert == 0 && !a.Public():
 		case ans.Do == DoCorrect && ans.Alert == 0 && ans.Round != 0 && ans.Round != a.Round: // about another round
-		case a.allows(ans.Do):
+		case a.allows(ans.Do, ans.Alert != 0):
 			return *a, 0
 		case ans.Alert != 0:
 			return Alert{}, RefusedNotForAlert
@@ -34,12 +39,12 @@ func (t *step) asked(ans *Answer) (Alert, Refusal) {
 
 // unasked reports whether an answer may come without an alert: a correction of
 // a named round, what is done about insurance, the order of one round's reveal,
-// cards by hand in manual mode.
+// a pause, the table's opening and closing, cards by hand in manual mode.
 func (t *step) unasked(ans *Answer) bool {
 	switch ans.Do {
 	case DoCorrect:
 		return ans.Round != 0
-	case DoVoidInsurance, DoReopen, DoRevealOrder:
+	case DoVoidInsurance, DoReopen, DoRevealOrder, DoPause, DoOpenTable, DoCloseTable:
 		return true
 	case DoManual:
 		return t.Manual
@@ -52,9 +57,18 @@ func (t *step) apply(ans *Answer, a Alert) Refusal {
 	case DoResume:
 		return t.resume(ans, a)
 	case DoAck:
+		t.ack(ans, a)
+	case DoShelve, DoUnshelve:
+		t.shelve(ans, a)
+	case DoPause:
 		t.accept(ans, a)
-		t.say(Event{Kind: AlertAcked, Round: a.Round, Alert: a.No, Code: a.Code, By: ans.By})
-		t.clear(a.No, ans.By)
+		t.raise(DealerCall, Fact{Kind: FactDealing}, Fact{Kind: FactPauseAsked})
+	case DoOpenTable, DoCloseTable:
+		if ans.Do == DoCloseTable && t.Round.Open {
+			return RefusedRoundInHand
+		}
+		t.accept(ans, a)
+		t.Closed = ans.Do == DoCloseTable
 	case DoConfirm:
 		return t.confirm(ans, a)
 	case DoCorrect:
@@ -94,6 +108,35 @@ func (t *step) apply(ans *Answer, a Alert) Refusal {
 
 func (t *step) accept(ans *Answer, a Alert) {
 	t.say(Event{Kind: AnswerAccepted, Do: ans.Do, By: ans.By, Alert: a.No, Code: a.Code, Where: ans.Where, Order: ans.Order})
+}
+
+// ack notes that somebody has seen the alert. It is the answer to one that asks
+// for no other, or whose condition is gone.
+func (t *step) ack(ans *Answer, a Alert) {
+	t.accept(ans, a)
+	t.say(Event{Kind: AlertAcked, Round: a.Round, Alert: a.No, Code: a.Code, By: ans.By})
+	if a.Gone || slices.Contains(alertRules[a.Code].answers, DoAck) {
+		t.clear(a.No, ans.By)
+		return
+	}
+	kept := t.numbered(a.No)
+	kept.AckedAt, kept.AckedBy = t.now, ans.By
+}
+
+// How long an alert may be shelved: a supervisor's shift, and unless said
+// otherwise a while that nobody forgets.
+const (
+	maxShelvedMS   = 8 * 60 * 60 * 1000
+	usualShelvedMS = 60 * 60 * 1000
+)
+
+// shelve keeps an alert aside on the screens for a while, or no longer.
+func (t *step) shelve(ans *Answer, a Alert) {
+	t.accept(ans, a)
+	kept := t.numbered(a.No)
+	if kept.Shelved = 0; ans.Do == DoShelve {
+		kept.Shelved = t.now + ms(cmp.Or(ans.ForMS, usualShelvedMS))
+	}
 }
 
 // revealOrder says for one round which hand is to be turned first: the biggest

@@ -161,6 +161,7 @@ const (
 	RefusedOrder
 	RefusedAsDealt
 	RefusedWindow
+	RefusedRoundInHand
 )
 
 // Fact is what an alert expected or saw, as a code with its numbers; text.go
@@ -214,6 +215,7 @@ const (
 	FactLinkDown
 	FactDealing
 	FactCall
+	FactPauseAsked
 	FactDrain
 	FactReverse
 	FactAgreeing
@@ -255,4 +257,10 @@ const (
 	FactLocked
 	FactSetting
 	FactSixCards
+	FactCertificateLasts
+	FactCertificateEnds
+	FactNothingKept
+	FactCommandKept
+	FactOnePublisher
+	FactAnotherPublisher
 )

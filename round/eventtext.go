@@ -45,6 +45,7 @@ var (
 		RefusedOrder:            "which hand is to be turned first was not said",
 		RefusedAsDealt:          "these cards change who had to draw: say as_dealt, or void",
 		RefusedWindow:           "there is no such insurance",
+		RefusedRoundInHand:      "a round is in hand: wait until it is over",
 	}
 	affectsText = []string{"none", "insurance", "all"}
 )
@@ -353,6 +354,7 @@ var factText = [...]string{
 	FactLinkUp:         "the reader connected",
 	FactDealing:        "the round going on",
 	FactCall:           "the dealer calls",
+	FactPauseAsked:     "a supervisor asks for a pause",
 	FactDrain:          "cards after the end of the shoe",
 	FactReverse:        "a card pushed back into the shoe",
 	FactAgreeing:       "the reader's verdict",
@@ -385,6 +387,13 @@ var factText = [...]string{
 	FactClockUnset:     "the clock is not set: times are not those of the day",
 	FactPowerEnough:    "supply voltage as the machine needs it",
 	FactPowerLow:       "the supply voltage is too low",
+
+	FactCertificateLasts: "a certificate that lasts",
+	FactCertificateEnds:  "the certificate for the broker ends soon",
+	FactNothingKept:      "commands that are sent when they are given",
+	FactCommandKept:      "the broker keeps a command (retained): it is refused",
+	FactOnePublisher:     "one process that publishes this table",
+	FactAnotherPublisher: "another process publishes it too",
 }
 
 // String is the fact as a sentence; "" for none.

@@ -156,6 +156,11 @@ const (
 	DoManual
 	DoSensorsOff
 	DoRevealOrder
+	DoPause
+	DoShelve
+	DoUnshelve
+	DoOpenTable
+	DoCloseTable
 )
 
 // Where a held card goes.
@@ -180,4 +185,5 @@ type Answer struct {
 	Round   uint16      // correct: the round's number; 0 for the one in hand
 	AsDealt bool        // correct: the cards lie so, although the draw table says otherwise
 	Order   RevealOrder // reveal_order: of the round in hand, or else of the next
+	ForMS   uint32      // shelve: for how long; 0 an hour
 }

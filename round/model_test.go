@@ -78,7 +78,11 @@ type mAlert struct {
 	no, round int
 	code      string
 	blocks    string // "", "dealing", "all"
+	priority  int
 	byReader  bool
+	gone      bool // its condition is over
+	acked     bool
+	shelved   bool
 	decks     int
 	card      *mCard
 }
@@ -337,15 +341,15 @@ func (m *model) step(in round.Input) []string {
 	case round.InLock:
 		if in.On {
 			m.raise("reader.locked")
-		} else if a := m.standing("reader.locked"); a != nil {
-			m.clear(a, "reader")
+		} else {
+			m.gone("reader.locked")
 		}
 	case round.InSetting:
 		// "key, setting, lid": a changed setting says which; its mode may end.
 		if in.On || in.Address != "" {
 			m.raise("reader.setting")
 		} else {
-			m.clearAll("reader", "reader.setting")
+			m.gone("reader.setting")
 		}
 	case round.InLink:
 		m.link(in.On)
@@ -451,8 +455,24 @@ var mRules = map[string]mRule{
 	"power.mid_round":      {1, "all", "confirm correct void"},
 }
 
-func (a *mAlert) allows(do string) bool {
-	return slices.Contains(strings.Fields(mRules[a.code].answers), do)
+// allows: "An answer clears its alert"; besides, contract.md: any alert may be
+// acknowledged and shelved by its name; "P1 cannot be shelved".
+func (a *mAlert) allows(do string, named bool) bool {
+	return slices.Contains(strings.Fields(mRules[a.code].answers), do) ||
+		named && (do == "ack" && !a.acked || do == "shelve" && a.priority > 1 || do == "unshelve" && a.shelved)
+}
+
+// gone: "condition gone and not acked = returned" (contract.md, Alerts).
+func (m *model) gone(code string) {
+	a := m.standing(code)
+	switch {
+	case a == nil || a.gone:
+	case a.acked:
+		m.clear(a, "reader")
+	default:
+		a.gone = true
+		m.say("alert.returned %d %s", a.no, a.code)
+	}
 }
 
 func (m *model) about() int {
@@ -478,7 +498,12 @@ func (m *model) tell(code string) {
 
 func (m *model) raise(code string) *mAlert {
 	for _, a := range m.alerts {
-		if a.code == code && a.round == m.about() {
+		// "same dedup_key {table}:{code}:{round|device}"
+		if a.code == code && (a.round == m.about() || strings.HasPrefix(code, "reader.l") || code == "reader.setting") {
+			if a.gone || a.acked {
+				a.gone, a.acked = false, false
+				m.say("alert.raised %d %s P%d", a.no, code, a.priority)
+			}
 			return a
 		}
 	}
@@ -490,7 +515,7 @@ func (m *model) raise(code string) *mAlert {
 	if m.rule[code] == "pause" { // a pause stops the table: P2
 		priority, a.blocks = 2, "all"
 	}
-	a.no = m.announce(code, priority)
+	a.no, a.priority = m.announce(code, priority), priority
 	m.alerts = append(m.alerts, a)
 	if a.blocks != "" && m.paused == "" {
 		m.closeWindow("paused")
@@ -856,7 +881,10 @@ func (m *model) tooMuch(c *mCard) {
 		m.dispose(c, where)
 		return
 	}
-	m.raise("deal.extra_card").card = c
+	if a == nil { // otherwise it is the card of the fault that was told
+		a = m.raise("deal.extra_card")
+	}
+	a.card = c
 }
 
 func (m *model) dispose(c *mCard, where string) {
@@ -1774,7 +1802,7 @@ func (m *model) link(up bool) {
 // ---- answers
 
 func mDo(do round.Do) string {
-	return []string{"", "resume", "ack", "confirm", "correct", "void", "arranged", "hold_card", "void_insurance", "reopen", "new_shoe", "manual", "sensors_off", "reveal_order"}[do]
+	return []string{"", "resume", "ack", "confirm", "correct", "void", "arranged", "hold_card", "void_insurance", "reopen", "new_shoe", "manual", "sensors_off", "reveal_order", "pause", "shelve", "unshelve", "open_table", "close_table"}[do]
 }
 
 func (m *model) accept(ans round.Answer, a *mAlert) {
@@ -1797,20 +1825,21 @@ func (m *model) asked(ans round.Answer) (*mAlert, bool) {
 	for _, a := range m.alerts {
 		if ans.Alert != 0 {
 			if a.no == int(ans.Alert) {
-				return a, a.allows(mDo(ans.Do))
+				return a, a.allows(mDo(ans.Do), true)
 			}
 			continue
 		}
 		if ans.Do == round.DoCorrect && ans.Round != 0 && int(ans.Round) != a.round {
 			continue
 		}
-		if a.allows(mDo(ans.Do)) {
+		if a.allows(mDo(ans.Do), false) {
 			return a, true
 		}
 	}
 	// "argument `round` reaches any round of this shoe"; "only a supervisor's
 	// `reopen` opens it again"; "cards by hand for this round or until off"
-	free := ans.Do == round.DoCorrect && ans.Round != 0 || ans.Do == round.DoVoidInsurance || ans.Do == round.DoReopen || ans.Do == round.DoRevealOrder || ans.Do == round.DoManual && m.manual
+	free := ans.Do >= round.DoPause && ans.Do != round.DoShelve && ans.Do != round.DoUnshelve ||
+		ans.Do == round.DoCorrect && ans.Round != 0 || ans.Do == round.DoVoidInsurance || ans.Do == round.DoReopen || ans.Do == round.DoRevealOrder || ans.Do == round.DoManual && m.manual
 	return nil, ans.Alert == 0 && free
 }
 
@@ -1826,7 +1855,20 @@ func (m *model) apply(ans round.Answer, a *mAlert) bool {
 	case round.DoAck:
 		m.accept(ans, a)
 		m.say("alert.acked %d %s", a.no, a.code)
-		m.clear(a, ans.By)
+		if a.acked = true; a.gone || a.allows("ack", false) {
+			m.clear(a, ans.By)
+		}
+	case round.DoShelve, round.DoUnshelve:
+		m.accept(ans, a)
+		a.shelved = ans.Do == round.DoShelve
+	case round.DoPause: // "call button, `pause` command"
+		m.accept(ans, a)
+		m.raise("dealer.call")
+	case round.DoOpenTable, round.DoCloseTable:
+		if ans.Do == round.DoCloseTable && m.r.open {
+			return false
+		}
+		m.accept(ans, a)
 	case round.DoConfirm:
 		return m.confirm(ans, a)
 	case round.DoCorrect:
@@ -2221,7 +2263,7 @@ var mKinds = map[round.EventKind]string{round.ShoeLoaded: "shoe.loaded", round.S
 	round.CardShown: "card.shown", round.RoundDecided: "round.decided", round.RoundSettled: "round.settled", round.RoundCorrected: "round.corrected",
 	round.RoundVoided: "round.voided", round.InsuranceOpened: "insurance.opened", round.InsuranceClosed: "insurance.closed",
 	round.InsuranceVoided: "insurance.voided", round.InsuranceSettled: "insurance.settled", round.TablePaused: "table.paused",
-	round.TableResumed: "table.resumed", round.AlertRaised: "alert.raised", round.AlertAcked: "alert.acked", round.AlertCleared: "alert.cleared",
+	round.TableResumed: "table.resumed", round.AlertRaised: "alert.raised", round.AlertReturned: "alert.returned", round.AlertAcked: "alert.acked", round.AlertCleared: "alert.cleared",
 	round.AnswerAccepted: "answer.accepted", round.AnswerRefused: "answer.refused", round.DeviceLost: "device.lost", round.DeviceRestored: "device.restored",
 	round.FreeHandOpened: "free_hand.opened", round.FreeHandClosed: "free_hand.closed"}
 
@@ -2301,7 +2343,7 @@ func reduced(e *round.Event) string {
 		return say("%s", e.Code)
 	case round.AlertRaised:
 		return say("%d %s P%d", e.Alert, e.Code, e.Priority)
-	case round.AlertAcked:
+	case round.AlertAcked, round.AlertReturned:
 		return say("%d %s", e.Alert, e.Code)
 	case round.AlertCleared:
 		return say("%d %s by %s", e.Alert, e.Code, e.By)
@@ -2724,13 +2766,16 @@ func (d *dealer) mistake() round.Input {
 func (d *dealer) answer() round.Input {
 	alerts := d.m.alerts
 	if len(alerts) == 0 || d.chance(12) {
-		ans := round.Answer{Do: round.Do(1 + d.IntN(12)), Where: round.Where(d.IntN(5)), Exposed: d.chance(20)}
+		ans := round.Answer{Do: round.Do(1 + d.IntN(18)), Where: round.Where(d.IntN(5)), Exposed: d.chance(20)}
 		for ans.Do == round.DoArranged || ans.Do == round.DoSensorsOff {
 			ans.Do = round.DoCorrect
 		}
 		return d.answered(ans, nil)
 	}
 	a := alerts[d.IntN(len(alerts))]
+	if d.chance(5) { // seen, or kept aside, but not decided
+		return d.answered(round.Answer{Do: []round.Do{round.DoAck, round.DoShelve, round.DoUnshelve}[d.IntN(3)], ForMS: uint32(d.IntN(2) * 60000), Alert: uint32(a.no)}, a)
+	}
 	do := strings.Fields(mRules[a.code].answers)
 	if len(do) == 0 {
 		return round.Input{Kind: round.InTick}

@@ -118,16 +118,14 @@ func (t *step) lock(on bool) {
 		return
 	}
 	t.note(NoteReaderUnlocked)
-	if a := t.standing(ReaderLocked); a != nil {
-		t.clear(a.No, byReader)
-	}
+	t.gone(byReader, ReaderLocked)
 }
 
 // setting: the reader's settings were changed, or its setting mode begins or
 // ends.
 func (t *step) setting(changed bool) {
 	if !changed {
-		t.clearAll(byReader, ReaderSetting)
+		t.gone(byReader, ReaderSetting)
 		return
 	}
 	t.raise(ReaderSetting, Fact{Kind: FactSettingsKept}, Fact{Kind: FactSetting})
@@ -162,10 +160,13 @@ func (t *step) link(device string, up bool) {
 // The machine's own parts, as devices: their link is down while they fail. No
 // reader may have their names.
 const (
-	JournalDevice = "journal" // down: it could not be written; told once it can
-	BrokerDevice  = "broker"
-	ClockDevice   = "clock" // down: not set, so times are not those of the day
-	PowerDevice   = "power" // down: the supply voltage is too low
+	JournalDevice     = "journal" // down: it could not be written; told once it can
+	BrokerDevice      = "broker"
+	ClockDevice       = "clock"       // down: not set, so times are not those of the day
+	PowerDevice       = "power"       // down: the supply voltage is too low
+	CertificateDevice = "certificate" // down: ends soon; said again as the end comes near
+	CommandsDevice    = "commands"    // down: the broker gave a command that it had kept
+	PublisherDevice   = "publisher"   // down: another process publishes this table
 )
 
 type machinePart struct {
@@ -178,19 +179,26 @@ var machine = map[string]machinePart{
 	BrokerDevice:  {BrokerLost, FactDelivered, FactKeptForLater},
 	ClockDevice:   {ClockUnset, FactClockSet, FactClockUnset},
 	PowerDevice:   {PowerLow, FactPowerEnough, FactPowerLow},
+
+	CertificateDevice: {CertificateExpires, FactCertificateLasts, FactCertificateEnds},
+	CommandsDevice:    {CommandRetained, FactNothingKept, FactCommandKept},
+	PublisherDevice:   {DuplicateTable, FactOnePublisher, FactAnotherPublisher},
 }
 
 // machineLink is a part of the machine failing or working again. Play goes on:
 // none of them takes a card from the table.
 func (t *step) machineLink(device string, part machinePart, up bool) {
 	lost := t.standing(part.code)
+	failed := lost != nil && !lost.Gone
 	switch {
-	case !up && lost == nil:
-		t.emit(Event{Kind: DeviceLost, Device: device})
+	case !up:
+		if !failed {
+			t.emit(Event{Kind: DeviceLost, Device: device})
+		}
 		t.raise(part.code, Fact{Kind: part.expected}, Fact{Kind: part.seen})
-	case up && lost != nil:
+	case failed:
 		t.emit(Event{Kind: DeviceRestored, Device: device})
-		t.clear(lost.No, byDevice)
+		t.gone(byDevice, part.code)
 	}
 }
 

@@ -31,6 +31,7 @@ type State struct {
 	NextFree   bool        // the next round is a free hand
 	NextOrder  RevealOrder // of the next round, where somebody said one
 	ReaderDown bool        // the reader's link is down
+	Closed     bool        // the table is closed until somebody or a round opens it
 
 	Bets    BetsState
 	Started bool    // the start button was pressed since the last round

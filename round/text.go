@@ -22,7 +22,7 @@ var (
 	readerText     = []string{"", "start", "standby", "gap"}
 	buttonText     = []string{"", "start", "end", "call", "shoe"}
 	insuranceText  = []string{"", "open", "close", "post"}
-	doText         = []string{"", "resume", "ack", "confirm", "correct", "void", "arranged", "hold_card", "void_insurance", "reopen", "new_shoe", "manual", "sensors_off", "reveal_order"}
+	doText         = []string{"", "resume", "ack", "confirm", "correct", "void", "arranged", "hold_card", "void_insurance", "reopen", "new_shoe", "manual", "sensors_off", "reveal_order", "pause", "shelve", "unshelve", "open_table", "close_table"}
 	whereText      = []string{"", "next_round", "burn", "free_hand", "use"}
 	inputFieldsFor = [...]string{
 		InShoe:      "decks",
@@ -42,7 +42,7 @@ var (
 		InLock:      "on",
 		InSetting:   "on address value",
 		InLink:      "device up",
-		InAnswer:    "do by cards where exposed round alert as_dealt order",
+		InAnswer:    "do by cards where exposed round alert as_dealt order for_ms",
 		InTick:      "",
 		InRestart:   "",
 	}
@@ -227,6 +227,8 @@ func (a *Answer) set(name string, raw json.RawMessage) error {
 		return json.Unmarshal(raw, &a.AsDealt)
 	case "round":
 		return parseNumber(raw, &a.Round, 65535)
+	case "for_ms":
+		return parseNumber(raw, &a.ForMS, maxShelvedMS)
 	case "alert":
 		no, err := parseAlert(raw)
 		a.Alert = no
@@ -319,7 +321,7 @@ func parseTime(raw json.RawMessage, to *time.Time) error {
 	return err
 }
 
-func parseNumber[T ~uint8 | ~uint16](raw json.RawMessage, to *T, most uint64) error {
+func parseNumber[T ~uint8 | ~uint16 | ~uint32](raw json.RawMessage, to *T, most uint64) error {
 	n, err := strconv.ParseUint(string(raw), 10, 64)
 	if err != nil || n > most {
 		return fmt.Errorf("%s is not a whole number from 0 to %d", raw, most)
@@ -481,6 +483,7 @@ func (w *fieldWriter) answer(a *Answer) {
 	w.flag("exposed", a.Exposed)
 	w.flag("as_dealt", a.AsDealt)
 	w.number("round", uint64(a.Round))
+	w.number("for_ms", uint64(a.ForMS))
 	if a.Alert != 0 {
 		w.text("alert", AlertText(a.Alert))
 	}

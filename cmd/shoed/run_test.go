@@ -210,7 +210,7 @@ func TestFullDisk(t *testing.T) {
 	eventually(t, "the card that was held", auditor.see(func(a *witness) bool {
 		return a.state.Round != nil && len(a.state.Round.Banker.Cards) == 1
 	}))
-	for _, kind := range []string{"alert.raised", "alert.cleared"} {
+	for _, kind := range []string{"alert.raised", "alert.returned"} {
 		eventually(t, kind+" of storage.lost", auditor.see(func(a *witness) bool {
 			return slices.ContainsFunc(a.lines, func(line []byte) bool {
 				return bytes.Contains(line, []byte(kind)) && bytes.Contains(line, []byte("storage.lost"))
