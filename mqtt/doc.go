@@ -21,6 +21,7 @@
 //	publisher.go   Publisher: which broker, when to try again, what is logged
 //	session.go     one connection of it, from CONNECT to its end
 //	dial.go        the network connection and its time limits
+//	access.go      Role and User: who may read and write what at a broker
 //	broker.go      Broker: the embedded broker, loopback only
 //	subscribe.go   Subscribe: a consumer within our own programs
 //
