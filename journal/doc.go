@@ -23,7 +23,7 @@
 //
 //	record  no      INTEGER PRIMARY KEY   Record.No, contiguous from 1
 //	        at      INTEGER               Record.At, nanoseconds since 1970 UTC
-//	        kind    INTEGER               1 chunk, 2 input, 3 event, 4 snapshot, 5 note
+//	        kind    INTEGER               1 chunk, 2 input, 3 event, 4 snapshot, 5 note, 6 command
 //	        source  TEXT                  Record.Source
 //	        seq     INTEGER               Record.Seq, contiguous from 1 over the public events; 0 on other records
 //	        body    BLOB                  Record.Body

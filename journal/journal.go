@@ -430,6 +430,9 @@ func (j *Journal) Read(from uint64, fn func(Record) error) error { return j.read
 // LastSnapshot is Reader.LastSnapshot.
 func (j *Journal) LastSnapshot() (Record, bool, error) { return j.reader.LastSnapshot() }
 
+// Command is Reader.Command.
+func (j *Journal) Command(source string) (Record, bool, error) { return j.reader.Command(source) }
+
 // Events is Reader.Events, with nothing that Append has not yet acknowledged.
 func (j *Journal) Events(after uint64, max int) ([]Record, error) {
 	return j.reader.events(after, j.LastSeq(), max)

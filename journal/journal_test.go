@@ -211,7 +211,7 @@ func TestAppendRefuses(t *testing.T) {
 		records []Record
 	}{
 		{"no kind", []Record{good, {At: start}}},
-		{"unknown kind", []Record{{At: start, Kind: Note + 1}}},
+		{"unknown kind", []Record{{At: start, Kind: Command + 1}}},
 		{"no time", []Record{{Kind: Input}}},
 		{"time out of range", []Record{{Kind: Input, At: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)}}},
 		{"seq on an input", []Record{{At: start, Kind: Input, Seq: 1}}},
@@ -343,6 +343,55 @@ func TestCount(t *testing.T) {
 	mustVerify(t, path)
 }
 
+// A command is found by its source, the newest of them, and after a restart too.
+func TestCommand(t *testing.T) {
+	path := journalPath(t)
+	j, _ := mustOpen(t, path, Options{})
+	command := func(source, body string) Record {
+		return Record{At: start, Kind: Command, Source: source, Body: []byte(body)}
+	}
+	mustAppend(t, j, 5)
+	if err := j.Append([]Record{command("anna/1", "a"), command("anna/2", "b"), command("anna/1", "c"), {At: start, Kind: Chunk, Source: "anna/3", Body: []byte("x")}}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		for source, want := range map[string]string{"anna/1": "c", "anna/2": "b", "anna/3": "", "": ""} {
+			rec, found, err := j.Command(source)
+			if err != nil || found != (want != "") || string(rec.Body) != want {
+				t.Errorf("%q: %q, %v, %v; want %q", source, rec.Body, found, err, want)
+			}
+		}
+		mustClose(t, j)
+		j, _ = mustOpen(t, path, Options{})
+	}
+	mustClose(t, j)
+	tamper(t, path, "UPDATE record SET body = x'00' WHERE source = 'anna/2'")
+	r, err := OpenRead(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if _, _, err := r.Command("anna/2"); !errors.Is(err, ErrDamaged) {
+		t.Errorf("a command that was changed: %v", err)
+	}
+}
+
+// A journal that was begun before there were commands goes on.
+func TestVersion1IsBroughtForward(t *testing.T) {
+	path := journalPath(t)
+	j, _ := mustOpen(t, path, Options{})
+	mustAppend(t, j, 7)
+	mustClose(t, j)
+	tamper(t, path, "DROP INDEX command; PRAGMA user_version=1")
+	j, opening := mustOpen(t, path, Options{})
+	if opening.Created || opening.Records == 0 {
+		t.Errorf("%+v", opening)
+	}
+	mustAppend(t, j, 2)
+	mustClose(t, j)
+	mustVerify(t, path)
+}
+
 func TestSecondOpenIsRefused(t *testing.T) {
 	path := journalPath(t)
 	j, _ := mustOpen(t, path, Options{})
@@ -379,7 +428,7 @@ func TestOpenRefusesWhatIsNoJournal(t *testing.T) {
 		{"newer version", func(t *testing.T, path string) {
 			j, _ := mustOpen(t, path, Options{})
 			mustClose(t, j)
-			tamper(t, path, "PRAGMA user_version=2")
+			tamper(t, path, "PRAGMA user_version=3")
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -610,7 +659,7 @@ func TestQueriesDoNotSort(t *testing.T) {
 }
 
 func TestKindString(t *testing.T) {
-	for k, want := range map[Kind]string{0: "kind(0)", Chunk: "chunk", Input: "input", Event: "event", Snapshot: "snapshot", Note: "note", 6: "kind(6)"} {
+	for k, want := range map[Kind]string{0: "kind(0)", Chunk: "chunk", Input: "input", Event: "event", Snapshot: "snapshot", Note: "note", Command: "command", 7: "kind(7)"} {
 		if k.String() != want {
 			t.Errorf("%d is %q, want %q", uint8(k), k, want)
 		}

@@ -163,6 +163,18 @@ func (r *Reader) LastSnapshot() (last Record, found bool, err error) {
 	return last, found, err
 }
 
+// Command gives the newest command with that source; false if there is none, or none any more.
+func (r *Reader) Command(source string) (last Record, found bool, err error) {
+	err = r.view(func(tx *sql.Tx, anchor tip) error {
+		const where = "r.kind = 6 AND r.source = ? ORDER BY r.no DESC LIMIT 1"
+		return checked(tx, anchor, "INDEXED BY command", where, []any{source}, func(rec *Record, _ tip) error {
+			last, found = *rec, true
+			return nil
+		})
+	})
+	return last, found, err
+}
+
 // Events gives the public events after seq in order, at most max of them, without a gap. When some of those were
 // dropped the error is ErrPruned.
 func (r *Reader) Events(after uint64, max int) ([]Record, error) {

@@ -18,9 +18,10 @@ const (
 	Event    Kind = 3 // one event as a JSON line
 	Snapshot Kind = 4 // opaque state, from which a replay starts
 	Note     Kind = 5 // what the journal itself must remember, as a JSON line: a repair, a pruning
+	Command  Kind = 6 // what somebody asked for and the reply, as a JSON line; Source finds it again
 )
 
-var kindNames = [...]string{Chunk: "chunk", Input: "input", Event: "event", Snapshot: "snapshot", Note: "note"}
+var kindNames = [...]string{Chunk: "chunk", Input: "input", Event: "event", Snapshot: "snapshot", Note: "note", Command: "command"}
 
 // String gives the kind's lower-case name.
 func (k Kind) String() string {
@@ -30,14 +31,14 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind(%d)", uint8(k))
 }
 
-func (k Kind) valid() bool { return k >= Chunk && k <= Note }
+func (k Kind) valid() bool { return k >= Chunk && k <= Command }
 
 // Record is one entry of the journal.
 type Record struct {
 	No     uint64    // the journal's own number (jseq), contiguous from 1; set by Append
 	At     time.Time // when it happened: the stamp of the byte that caused it, kept to the nanosecond
 	Kind   Kind
-	Source string // device the bytes came from, "" otherwise
+	Source string // device the bytes came from; of a command its sender and id; "" otherwise
 	Seq    uint64 // number of a public event, contiguous from 1 for the life of the journal; 0 otherwise
 	Body   []byte
 }

@@ -17,7 +17,7 @@ import (
 
 const (
 	applicationID = 0x73686f65 // "shoe", in the file's header
-	formatVersion = 1          // user_version; a higher one is a newer program's
+	formatVersion = 2          // user_version; a higher one is a newer program's
 )
 
 // schema is compared word for word when a journal is opened.
@@ -25,6 +25,7 @@ var schema = [...]string{
 	`CREATE TABLE record (no INTEGER PRIMARY KEY, at INTEGER NOT NULL, kind INTEGER NOT NULL, source TEXT NOT NULL, seq INTEGER NOT NULL, body BLOB NOT NULL, hash BLOB NOT NULL) STRICT`,
 	`CREATE UNIQUE INDEX event ON record (seq) WHERE seq > 0`,
 	`CREATE TABLE meta (name TEXT PRIMARY KEY, value BLOB NOT NULL, sum BLOB NOT NULL) STRICT, WITHOUT ROWID`,
+	`CREATE INDEX command ON record (source, no) WHERE kind = 6`,
 }
 
 const (
@@ -98,8 +99,25 @@ func (s *store) prepare() error {
 	if mode != "wal" || synchronous != 2 {
 		return &Damage{What: fmt.Sprintf("journal_mode is %s and synchronous is %d instead of wal and 2", mode, synchronous)}
 	}
-	var err error
+	err := s.upgrade()
+	if err != nil {
+		return err
+	}
 	s.insert, err = s.db.Prepare("INSERT INTO record (no, at, kind, source, seq, body, hash) VALUES (?, ?, ?, ?, ?, ?, ?)")
+	return err
+}
+
+// upgrade brings a journal of version 1, which knew no commands, to this one.
+func (s *store) upgrade() error {
+	var id, version int
+	err := errors.Join(s.db.QueryRow("PRAGMA application_id").Scan(&id), s.db.QueryRow("PRAGMA user_version").Scan(&version))
+	if err != nil || id != applicationID || version != 1 {
+		return err
+	}
+	_, err = s.transaction(tip{}, func(tx *sql.Tx) (tip, error) {
+		_, err := tx.Exec(schema[len(schema)-1] + fmt.Sprintf("; PRAGMA user_version=%d", formatVersion))
+		return tip{}, err
+	})
 	return err
 }
 
