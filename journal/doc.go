@@ -19,7 +19,7 @@
 //	journal.db.new    a journal being created; renamed when complete
 //
 // Any number of readers (OpenRead, Verify, the sqlite3 shell) may look on. The database says what it is by
-// application_id 0x73686f65 ("shoe") and user_version 1.
+// application_id 0x73686f65 ("shoe") and user_version 2.
 //
 //	record  no      INTEGER PRIMARY KEY   Record.No, contiguous from 1
 //	        at      INTEGER               Record.At, nanoseconds since 1970 UTC
@@ -29,6 +29,7 @@
 //	        body    BLOB                  Record.Body
 //	        hash    BLOB                  32 bytes, below
 //	event   unique index on seq where seq > 0
+//	command index on source and no where kind is 6
 //	meta    name    TEXT PRIMARY KEY      epoch, anchor, delivered, clean, count:NAME
 //	        value   BLOB
 //	        sum     BLOB                  first 8 bytes of SHA-256 of name, newline, value

@@ -24,6 +24,9 @@ const (
 	defaultKeepAlive = 20 * time.Second // contract.md, Order 1
 	defaultWrite     = 3 * time.Second  // a healthy broker takes a message at once; more only delays noticing a stuck one
 	defaultAck       = 10 * time.Second // a cluster that loses a node has been seen to stall for 6 s
+	replyRoom        = 64               // replies that may wait: one is lost rather than the table held up
+	replayRoom       = 4                // replays that may wait
+	defaultLoop      = 5 * time.Minute  // a table that nobody can command is found before the next shoe
 	defaultHealth    = 20 * time.Second // contract.md: ± a tenth
 )
 
@@ -67,6 +70,11 @@ type Options struct {
 	WriteTimeout time.Duration // optional: 3 s
 	AckTimeout   time.Duration // how long an acknowledgement may take; optional: 10 s
 	HealthEvery  time.Duration // optional: 20 s, ± a tenth
+	LoopEvery    time.Duration // between proofs that commands still arrive; optional: 5 min
+
+	// Command is given what comes on cmd/{user}/{command}, in a goroutine of the
+	// connection that it must not hold up; optional.
+	Command func(user, name string, retained bool, body []byte)
 
 	Outbox       Outbox
 	Clock        func() string       // synced, holdover or unset
@@ -84,6 +92,8 @@ type Publisher struct {
 	o       Options
 	servers []*url.URL
 	wake    chan struct{}
+	replies chan outgoing
+	replays chan Replay
 	started time.Time
 
 	// Of the goroutine of Run:
@@ -93,14 +103,23 @@ type Publisher struct {
 	handed  uint64          // last event handed to any connection so far
 	live    uint64          // connections that went live
 	online  map[string]bool // brokers on which this process has been online
+	echoed  map[string]bool // brokers that gave the table's own loopback back
 	repeats map[string]int  // how often the same has been reported
+
+	evidence map[uint64]*round.EventText // alerts that stand, by the event that raised them
+}
+
+// outgoing is a message on its way to the goroutine of Run.
+type outgoing struct {
+	topic string
+	body  []byte
 }
 
 var validName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
 
 // New checks the options. The error says which one is wrong.
 func New(o Options) (*Publisher, error) {
-	p := &Publisher{o: o, wake: make(chan struct{}, 1), started: time.Now(), online: map[string]bool{}, repeats: map[string]int{}}
+	p := &Publisher{o: o, wake: make(chan struct{}, 1), replies: make(chan outgoing, replyRoom), replays: make(chan Replay, replayRoom), started: time.Now(), online: map[string]bool{}, echoed: map[string]bool{}, repeats: map[string]int{}, evidence: map[uint64]*round.EventText{}}
 	for _, server := range o.Servers {
 		u, err := parseServer(server)
 		if err != nil {
@@ -135,6 +154,7 @@ func (p *Publisher) defaults() {
 	o.WriteTimeout = cmp.Or(o.WriteTimeout, defaultWrite)
 	o.AckTimeout = cmp.Or(o.AckTimeout, defaultAck)
 	o.HealthEvery = cmp.Or(o.HealthEvery, defaultHealth)
+	o.LoopEvery = cmp.Or(o.LoopEvery, defaultLoop)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -153,6 +173,42 @@ func (p *Publisher) Wake() {
 	case p.wake <- struct{}{}:
 	default: // it has not looked since the last one
 	}
+}
+
+// Reply tells a command's sender what has become of it. It never blocks and may
+// be called from any goroutine. A reply that finds no connection, or no room, is
+// dropped: who misses it sends the same command again.
+func (p *Publisher) Reply(user, name string, seq uint64, r Reply) {
+	body, err := encode(Rsp{Envelope: p.envelope("rsp", seq, p.o.Now()), Reply: r})
+	if err != nil {
+		p.o.Log.Error("a reply cannot be sent", "code", "reply_unsent", "command", name, "error", err)
+		return
+	}
+	select {
+	case p.replies <- outgoing{p.topic("rsp/" + user + "/" + name), body}:
+	default:
+	}
+}
+
+// raised is the event that raised an alert; nil when the journal has dropped it
+// or cannot be read.
+func (p *Publisher) raised(seq uint64) *round.EventText {
+	if text, known := p.evidence[seq]; known {
+		return text
+	}
+	records, err := p.o.Outbox.Events(seq-1, 1)
+	if err != nil || len(records) == 0 || records[0].Seq != seq {
+		return nil
+	}
+	event, err := EventOf(Envelope{}, records[0])
+	if err != nil {
+		return nil
+	}
+	if len(p.evidence) >= 2*round.MaxAlerts { // of those that stand no more
+		clear(p.evidence)
+	}
+	p.evidence[seq] = &event.EventText
+	return p.evidence[seq]
 }
 
 // Run publishes until ctx ends, then says that the table has stopped, with

@@ -26,6 +26,7 @@ const (
 	flushWait   = 1500 * time.Millisecond // of a stop's two seconds, for what is still in the outbox
 	stoppedWait = 500 * time.Millisecond  // and for saying so
 	ownRoom     = 16                      // own status messages that may wait: one comes with each connection of the table
+	loopback    = "loopback"              // the command that the table gives itself for it
 )
 
 // documents are the retained ones besides status, in the order in which they
@@ -48,6 +49,7 @@ var documents = [...]struct {
 	}, same: func(a, b *round.State) bool { return a.Rules == b.Rules }},
 	{name: "roads", build: func(_ *Publisher, env Envelope, s *round.State) any { return RoadsOf(env, s) }, same: (*round.State).SameRoads},
 	{name: "insurance", build: func(_ *Publisher, env Envelope, s *round.State) any { return InsuranceOf(env, s) }},
+	{name: "alerts", build: func(p *Publisher, env Envelope, s *round.State) any { return AlertsOf(env, s, p.raised) }, same: alertsAlike},
 	{name: "state", build: func(_ *Publisher, env Envelope, s *round.State) any { return StateOf(env, s) }, eachSeq: true},
 }
 
@@ -61,16 +63,21 @@ type session struct {
 	cancel  context.CancelFunc // closes the connection without DISCONNECT
 	lost    chan error
 	own     chan seen
-	was     bool   // this process has been online on this broker before
-	delayed uint64 // events up to this one are marked delayed
+	echo    chan struct{}    // our own loopback was heard
+	loop    <-chan time.Time // it is late; nil while none is awaited
+	was     bool             // this process has been online on this broker before
+	delayed uint64           // events up to this one are marked delayed
 
 	batch  []Record // read from the outbox, not sent
 	window []sent   // sent, not acknowledged; oldest first
 	handed uint64   // last event sent
 	acked  uint64   // every event up to it is acknowledged
 	retry  <-chan time.Time
-	kept   [len(documents)][]byte // the last acknowledged content of each document
-	told   round.State            // the state that the documents tell
+
+	replaying *Replay // under way
+
+	kept [len(documents)][]byte // the last acknowledged content of each document
+	told round.State            // the state that the documents tell
 }
 
 // sent is an event on its way.
@@ -103,7 +110,7 @@ func (p *Publisher) connect(ctx context.Context, server *url.URL) (*session, err
 	alive, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s := &session{
 		p: p, server: server, number: number, was: p.online[server.Host],
-		cancel: cancel, lost: make(chan error, 1), own: make(chan seen, ownRoom),
+		cancel: cancel, lost: make(chan error, 1), own: make(chan seen, ownRoom), echo: make(chan struct{}, 1),
 	}
 	o := clientOptions(alive, server, p.o.ClientID, p.o.KeepAlive, p.o.WriteTimeout)
 	o.SetUsername(p.o.User).SetPassword(p.o.Password)
@@ -168,13 +175,8 @@ func (s *session) run(ctx context.Context) error {
 // Order 1 and 2).
 func (s *session) announce(ctx context.Context) error {
 	p := s.p
-	topic := p.topic("status")
-	token := s.client.Subscribe(topic, 1, s.hear).(*paho.SubscribeToken)
-	if err := s.await(ctx, token); err != nil {
-		return fmt.Errorf("subscription of %s: %w", topic, err)
-	}
-	if granted := token.Result()[topic]; granted > 1 { // paho reports no error for it
-		return fmt.Errorf("subscription of %s: the broker refuses it (code %#x): give user %q the right to read it", topic, granted, p.o.User)
+	if err := s.subscribe(ctx); err != nil {
+		return err
 	}
 	s.acked = p.o.Outbox.Delivered()
 	s.handed = s.acked
@@ -196,6 +198,62 @@ func (s *session) announce(ctx context.Context) error {
 	return nil
 }
 
+// subscribe asks for the table's commands and its own status.
+func (s *session) subscribe(ctx context.Context) error {
+	status, commands := s.p.topic("status"), s.p.topic("cmd/+/+")
+	token := s.client.SubscribeMultiple(map[string]byte{status: 1, commands: 1}, func(c paho.Client, m paho.Message) {
+		if m.Topic() == status {
+			s.hear(c, m)
+		} else {
+			s.command(m)
+		}
+	}).(*paho.SubscribeToken)
+	if err := s.await(ctx, token); err != nil {
+		return fmt.Errorf("subscription of %s and %s: %w", status, commands, err)
+	}
+	for topic, granted := range token.Result() {
+		if granted > 1 { // paho reports no error for it
+			return fmt.Errorf("subscription of %s: the broker refuses it (code %#x): give user %q the right to read it", topic, granted, s.p.o.User)
+		}
+	}
+	return nil
+}
+
+// command runs in paho's goroutine and hands on what somebody asks of the table.
+func (s *session) command(m paho.Message) {
+	rest := strings.TrimPrefix(m.Topic(), s.p.topic("cmd/"))
+	user, name, found := strings.Cut(rest, "/")
+	switch {
+	case !found:
+	case user == s.p.o.Table && name == loopback:
+		select {
+		case s.echo <- struct{}{}:
+		default:
+		}
+	case s.p.o.Command != nil:
+		s.p.o.Command(user, name, m.Retained(), m.Payload())
+	}
+}
+
+// callSelf sends the table's own loopback. It finds a connection that is up but
+// deaf: a broker may lose a subscription, and nobody could command the table.
+func (s *session) callSelf() {
+	s.client.Publish(s.p.topic("cmd/"+s.p.o.Table+"/"+loopback), 1, false, "{}")
+	s.loop = time.After(s.p.o.AckTimeout)
+}
+
+// deaf judges that the loopback did not come. Where it never came the broker
+// may not let the table send it: then nothing is known.
+func (s *session) deaf() error {
+	s.loop = nil
+	if s.p.echoed[s.server.Host] {
+		return errors.New("the connection is up but deaf: the table's own " + loopback + " does not come back")
+	}
+	s.p.report(slog.LevelWarn, "loopback_denied", s.server, "the table's own "+loopback+" does not come back: commands may not arrive; give the user the right to write it",
+		"user", s.p.o.User, "topic", s.p.topic("cmd/"+s.p.o.Table+"/"+loopback))
+	return nil
+}
+
 // hear runs in paho's goroutine. When there is no room the message is one of a
 // crowd, of which the loop sees enough.
 func (s *session) hear(_ paho.Client, m paho.Message) {
@@ -213,10 +271,14 @@ func (s *session) hear(_ paho.Client, m paho.Message) {
 // connection lasts.
 func (s *session) follow(ctx context.Context) error {
 	health := s.nextHealth()
+	again := s.p.o.After(s.p.o.LoopEvery)
 	for {
 		err := s.send()
 		if err == nil {
 			err = s.settle(ctx)
+		}
+		if err == nil {
+			err = s.replay(ctx)
 		}
 		if err != nil {
 			return err
@@ -233,6 +295,15 @@ func (s *session) follow(ctx context.Context) error {
 		case <-health:
 			health = s.nextHealth()
 			err = s.publishHealth()
+		case <-again:
+			again = s.p.o.After(s.p.o.LoopEvery)
+			s.callSelf()
+		case <-s.echo:
+			s.loop, s.p.echoed[s.server.Host] = nil, true
+		case <-s.loop:
+			err = s.deaf()
+		case m := <-s.p.replies:
+			s.client.Publish(m.topic, 1, false, m.body) // unanswered, its sender asks again
 		case <-s.retry:
 			s.retry = nil
 		case <-s.p.wake:
@@ -286,14 +357,8 @@ func (s *session) next() (seq uint64, body []byte, err error) {
 	if r.Seq != s.handed+1 {
 		s.p.report(slog.LevelError, "outbox_gap", nil, "events are gone from the journal and cannot be sent", "after", s.handed, "next", r.Seq)
 	}
-	env := s.p.envelope("event", r.Seq, r.At)
-	env.Delayed = r.Seq <= s.delayed
-	event, err := EventOf(env, r)
-	if err != nil {
+	if body, err = s.p.eventMessage(r, r.Seq <= s.delayed); err != nil {
 		return 0, nil, err
-	}
-	if body, err = encode(event); err != nil {
-		return 0, nil, fmt.Errorf("event %d: %w", r.Seq, err)
 	}
 	s.p.resolved("outbox_unreadable")
 	s.batch = s.batch[1:]

@@ -8,9 +8,9 @@ import (
 	paho "github.com/eclipse/paho.mqtt.golang"
 )
 
-// topics are a table's topics that everybody may read, with the QoS they are
+// topics are what a table tells without being asked, with the QoS they are
 // sent at.
-var topics = map[string]byte{"status": 1, "info": 1, "roads": 1, "insurance": 1, "state": 1, "event": 1, "health": 0}
+var topics = map[string]byte{"status": 1, "info": 1, "roads": 1, "insurance": 1, "alerts": 1, "state": 1, "event": 1, "health": 0}
 
 // Subscribe connects to a broker and hands every public message of a table to
 // got, in the order of arrival, one at a time; got must not block. retained

@@ -88,6 +88,10 @@ const (
 	AffectsAll
 )
 
+var affectsText = []string{"none", "insurance", "all"}
+
+func (a Affects) String() string { return affectsText[a] }
+
 // alertRule is one row of game.md section 5.
 type alertRule struct {
 	name     string
@@ -278,6 +282,25 @@ func (c *Code) UnmarshalText(b []byte) error {
 
 // Answers that clear the code, as game.md lists them.
 func (c Code) Answers() []Do { return alertRules[c].answers }
+
+// Wheres a card may go that the code holds.
+func (c Code) Wheres() []Where {
+	switch c {
+	case DealExtraCard:
+		return []Where{WhereNextRound, WhereBurn, WhereFreeHand}
+	case DealWhilePaused:
+		return []Where{WhereUse, WhereBurn, WhereNextRound}
+	case ShoeLateCard:
+		return []Where{WhereBurn}
+	}
+	return nil
+}
+
+// Device reports that the code is about a device, in whichever round.
+func (c Code) Device() bool { return alertRules[c].device }
+
+// PriorityText is a priority as it is told: P1.
+func PriorityText(p uint8) string { return fmt.Sprintf("P%d", p) }
 
 // Affects says which bets the code touches.
 func (c Code) Affects() Affects { return alertRules[c].affects }

@@ -260,8 +260,7 @@ func (t *step) holdCard(ans *Answer, a Alert) Refusal {
 		return RefusedExposed
 	case a.Code != DealWhilePaused && !a.HasCard:
 		return RefusedNoCard
-	case where == 0, a.Code == DealExtraCard && where == WhereUse, a.Code == DealWhilePaused && where == WhereFreeHand,
-		a.Code == ShoeLateCard && where != WhereBurn:
+	case !slices.Contains(a.Code.Wheres(), where):
 		return RefusedWhere
 	}
 	t.accept(ans, a)

@@ -47,7 +47,6 @@ var (
 		RefusedWindow:           "there is no such insurance",
 		RefusedRoundInHand:      "a round is in hand: wait until it is over",
 	}
-	affectsText = []string{"none", "insurance", "all"}
 )
 
 func (k EventKind) String() string { return eventText[k] }
@@ -289,13 +288,13 @@ func (a Account) text() *AccountText {
 
 func (t *EventText) alert(e *Event) {
 	rule := &alertRules[e.Code]
-	t.Priority = fmt.Sprintf("P%d", e.Priority)
+	t.Priority = PriorityText(e.Priority)
 	t.Rule = "game.md 5"
 	if rule.seed != "" {
 		t.Rule += ", seed " + rule.seed
 	}
 	t.Expected, t.Seen = e.Expected.String(), e.Seen.String()
-	t.Affects = affectsText[rule.affects]
+	t.Affects = rule.affects.String()
 	t.Answers = []string{}
 	for _, do := range rule.answers {
 		t.Answers = append(t.Answers, do.String())
