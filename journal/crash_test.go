@@ -21,18 +21,24 @@ func child(name, path string) *exec.Cmd {
 	return c
 }
 
-// appendForever appends until it is killed and prints each head that was acknowledged and each count.
+// appendForever appends until it is killed and prints the end of each append that was acknowledged, the head at each
+// event in it, and each count.
 func appendForever(path string) error {
 	j, _, err := Open(path, Options{MaxBytes: 200 << 10})
 	if err != nil {
 		return err
 	}
 	for n := 0; ; n++ {
-		if err := j.Append(batch(j, 1+rand.IntN(6))); err != nil {
+		records := batch(j, 1+rand.IntN(6))
+		if err := j.Append(records); err != nil {
 			return err
 		}
-		no, hash := j.Head()
-		fmt.Printf("head %d %x\n", no, hash)
+		for _, r := range records {
+			if r.Seq != 0 {
+				fmt.Printf("head %d %x\n", r.Seq, r.Head)
+			}
+		}
+		fmt.Printf("end %d\n", records[len(records)-1].No)
 		if err := j.Deliver(j.LastSeq()); err != nil {
 			return err
 		}
@@ -56,7 +62,8 @@ func appendForever(path string) error {
 
 // told is what a child printed before it died.
 type told struct {
-	heads []Link
+	ends  []uint64
+	heads []Head
 	count uint64
 }
 
@@ -83,7 +90,7 @@ func killOne(t *testing.T, path string, random *rand.Rand) told {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got.heads == nil {
+		if got.ends == nil {
 			time.AfterFunc(time.Duration(random.IntN(30_000))*time.Microsecond, func() { c.Process.Kill() })
 		}
 		got.hear(t, line)
@@ -96,16 +103,21 @@ func killOne(t *testing.T, path string, random *rand.Rand) told {
 
 func (g *told) hear(t *testing.T, line string) {
 	t.Helper()
-	var l Link
+	var end uint64
+	var h Head
 	var hash []byte
 	if _, err := fmt.Sscanf(line, "count %d", &g.count); err == nil {
 		return
 	}
-	if _, err := fmt.Sscanf(line, "head %d %x", &l.No, &hash); err != nil || len(hash) != len(l.Hash) {
+	if _, err := fmt.Sscanf(line, "end %d", &end); err == nil {
+		g.ends = append(g.ends, end)
+		return
+	}
+	if _, err := fmt.Sscanf(line, "head %d %x", &h.Seq, &hash); err != nil || len(hash) != len(h.Hash) {
 		t.Fatalf("the child said %q: %v", line, err)
 	}
-	copy(l.Hash[:], hash)
-	g.heads = append(g.heads, l)
+	copy(h.Hash[:], hash)
+	g.heads = append(g.heads, h)
 }
 
 // However the process dies, what it had acknowledged is there, in order and unchanged, and the next one goes on.
@@ -118,18 +130,18 @@ func TestKill(t *testing.T) {
 	appends, pruned, unacknowledged := 0, uint64(0), uint64(0)
 	for kill := range kills {
 		got := killOne(t, path, random)
-		appends += len(got.heads)
-		last := got.heads[len(got.heads)-1]
+		appends += len(got.ends)
+		last := got.ends[len(got.ends)-1]
 		j, o, err := Open(path, Options{})
 		if err != nil {
 			t.Fatalf("kill %d: %v", kill, err)
 		}
-		no, _ := j.Head()
+		no, _ := j.end()
 		// One batch of six, or the note of a pruning, may have been on its way; the repair is noted by Open.
-		if no < last.No || no > last.No+6+1+runsPerPrune {
-			t.Fatalf("kill %d: acknowledged %d, found %d", kill, last.No, no)
+		if no < last || no > last+6+1+runsPerPrune {
+			t.Fatalf("kill %d: acknowledged %d, found %d", kill, last, no)
 		}
-		unacknowledged += no - last.No
+		unacknowledged += no - last
 		if o.Clean {
 			t.Errorf("kill %d: found clean", kill)
 		}
@@ -178,8 +190,9 @@ func TestToldParsesItself(t *testing.T) {
 	var g told
 	hash := strings.Repeat("ab", 32)
 	g.hear(t, "head 12 "+hash+"\n")
+	g.hear(t, "end 40\n")
 	g.hear(t, "count 4\n")
-	if len(g.heads) != 1 || g.heads[0].No != 12 || hex.EncodeToString(g.heads[0].Hash[:]) != hash || g.count != 4 {
+	if len(g.ends) != 1 || g.ends[0] != 40 || len(g.heads) != 1 || g.heads[0].Seq != 12 || hex.EncodeToString(g.heads[0].Hash[:]) != hash || g.count != 4 {
 		t.Errorf("%+v", g)
 	}
 }

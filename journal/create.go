@@ -65,7 +65,9 @@ func fill(path string) error {
 				return err
 			}
 		}
-		if err := putMeta(tx, metaEpoch, []byte(epoch)); err != nil {
+		var secret blind
+		rand.Read(secret[:])
+		if err := errors.Join(putMeta(tx, metaEpoch, []byte(epoch)), putMeta(tx, metaBlind, secret[:])); err != nil {
 			return err
 		}
 		if err := putAnchor(tx, seed(epoch)); err != nil {

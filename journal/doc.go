@@ -30,7 +30,7 @@
 //	        hash    BLOB                  32 bytes, below
 //	event   unique index on seq where seq > 0
 //	command index on source and no where kind is 6
-//	meta    name    TEXT PRIMARY KEY      epoch, anchor, delivered, clean, count:NAME
+//	meta    name    TEXT PRIMARY KEY      epoch, blind, anchor, delivered, clean, count:NAME
 //	        value   BLOB
 //	        sum     BLOB                  first 8 bytes of SHA-256 of name, newline, value
 //
@@ -57,9 +57,24 @@
 // of the last record dropped, the chain goes on from there, and a note in the chain says the same.
 //
 // So a change, a loss or an exchange of records is found, unless all that follows is computed anew; that, and a cut
-// end, are found with a Link kept elsewhere: the heads that the table signs and publishes. An end cut before the
+// end, are found with a Head kept elsewhere: those that the table signs and publishes. An end cut before the
 // delivered cursor is found without. Open checks from the last snapshot on, Verify everything, and each record that is
 // read is checked against its hash.
+//
+// # Published heads
+//
+// The hash at a record cannot be published as it is. It covers faces that the table has not shown, in raw bytes and
+// inputs; who knows the hash before it and can guess the times could try out all 52 cards. So a Head is
+//
+//	HMAC-SHA-256(blind, hash)
+//
+// where the variable "blind" is 32 random bytes made with the journal and never published. Without them a head cannot
+// be told from chance. It binds all the same: to have another journal, with a blind of its own, give the same head, one
+// must find a collision of SHA-256; so the secret may lie in the file, and the file and the heads are all that Verify
+// needs. Who has the file has the faces anyway.
+//
+// A Head names the event by its seq, never the record by its no: alerts for surveillance alone are records too, raised
+// by faces that may be unseen, and a public count of records would show them.
 //
 // # What a sync promises
 //

@@ -52,6 +52,7 @@ type Journal struct {
 	mu      sync.Mutex
 	store   *store // nil when the handle was given up; the next write opens it again
 	anchor  tip
+	secret  blind
 	stored  uint64 // delivered, as in the file
 	commits int    // since the last checkpoint
 	closed  bool
@@ -127,6 +128,7 @@ func (j *Journal) begin() (o Opening, err error) {
 // found is what the files hold.
 type found struct {
 	epoch        string
+	secret       blind
 	head, anchor tip
 	delivered    uint64
 	clean        bool
@@ -156,7 +158,7 @@ func (j *Journal) attach() (found, error) {
 		return found{}, err
 	}
 	f.torn = log.torn
-	j.anchor, j.stored, j.commits = f.anchor, f.delivered, 0
+	j.anchor, j.secret, j.stored, j.commits = f.anchor, f.secret, f.delivered, 0
 	return f, nil
 }
 
@@ -167,6 +169,9 @@ func take(tx *sql.Tx, anchor tip) (f found, err error) {
 	}
 	epoch, err := meta(tx, metaEpoch)
 	if err != nil {
+		return f, err
+	}
+	if f.secret, err = blindOf(tx); err != nil {
 		return f, err
 	}
 	clean, err := metaUint(tx, metaClean)
@@ -214,17 +219,11 @@ func (j *Journal) detach() error {
 // Epoch is the id of this journal: 16 hexadecimal digits, chosen when it was created.
 func (j *Journal) Epoch() string { return j.epoch }
 
-// Head gives the number and the hash of the last record; of an empty journal 0 and the chain's seed.
-func (j *Journal) Head() (no uint64, hash [32]byte) {
-	h := j.head.Load()
-	return h.No, h.Hash
-}
-
 // LastSeq is the number of the last public event, 0 before the first.
 func (j *Journal) LastSeq() uint64 { return j.head.Load().seq }
 
-// Append makes the records durable, all or none, in one sync, and sets their No. Public events must have the next
-// Seq. It also stores the cursor reported by Deliver.
+// Append makes the records durable, all or none, in one sync, and sets their No and, of public events, their Head.
+// Public events must have the next Seq. It also stores the cursor reported by Deliver.
 //
 // After ErrFull or ErrIO nothing was changed and the same Append may be repeated. After a failure that puts the disk
 // in doubt the files are closed and opened again, and only when they hold what memory believes does the journal go
@@ -237,26 +236,23 @@ func (j *Journal) Append(records []Record) error {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	first := j.head.Load().No + 1
 	if err := j.check(records); err != nil {
 		return fmt.Errorf("journal %s: %w", j.path, err)
 	}
 	err := j.commit(func(tx *sql.Tx, t tip) (tip, error) {
 		for i := range records {
+			r := &records[i]
 			var err error
-			if t, err = j.store.add(tx, t, records[i]); err != nil {
+			if t, err = j.store.add(tx, t, *r); err != nil {
 				return t, err
+			}
+			if r.No = t.No; r.Seq != 0 {
+				r.Head = j.secret.hash(t.Hash)
 			}
 		}
 		return t, nil
 	})
-	if err != nil {
-		return failure(j.path, err)
-	}
-	for i := range records {
-		records[i].No = first + uint64(i)
-	}
-	return nil
+	return failure(j.path, err)
 }
 
 func (j *Journal) check(records []Record) error {

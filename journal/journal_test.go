@@ -2,6 +2,7 @@ package journal
 
 import (
 	"bytes"
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -56,7 +57,7 @@ func made(no, seq uint64) Record {
 
 // batch makes the next n records of the journal.
 func batch(j *Journal, n int) []Record {
-	no, _ := j.Head()
+	no, _ := j.end()
 	seq := j.LastSeq()
 	records := make([]Record, n)
 	for i := range records {
@@ -98,6 +99,22 @@ func mustClose(t *testing.T, j *Journal) {
 	}
 }
 
+// end is the number and the hash of the last record.
+func (j *Journal) end() (no uint64, hash [32]byte) {
+	t := j.head.Load()
+	return t.No, t.Hash
+}
+
+// lastHead is the published head at the last public event.
+func lastHead(t *testing.T, j *Journal) Head {
+	t.Helper()
+	events, err := j.Events(j.LastSeq()-1, 1)
+	if err != nil || len(events) != 1 {
+		t.Fatalf("%d events: %v", len(events), err)
+	}
+	return Head{events[0].Seq, events[0].Head}
+}
+
 type readable interface {
 	Read(uint64, func(Record) error) error
 }
@@ -110,7 +127,7 @@ func readAll(t *testing.T, j readable, from uint64) (all []Record) {
 	return all
 }
 
-func mustVerify(t *testing.T, path string, known ...Link) Report {
+func mustVerify(t *testing.T, path string, known ...Head) Report {
 	t.Helper()
 	r, err := Verify(path, known...)
 	if err != nil {
@@ -161,7 +178,7 @@ func TestRoundTrip(t *testing.T) {
 				t.Fatalf("round %d: got %+v, want %+v", round, got[i], want[i])
 			}
 		}
-		no, hash := j.Head()
+		no, hash := j.end()
 		if got := readAll(t, j, 699); len(got) != int(no)-698 || got[0].No != 699 {
 			t.Errorf("from 699: %d records", len(got))
 		}
@@ -172,11 +189,11 @@ func TestRoundTrip(t *testing.T) {
 		if last := no / 40 * 40; err != nil || !ok || !same(snapshot, want[last-1]) {
 			t.Errorf("last snapshot: %v %v %v", snapshot.No, ok, err)
 		}
-		mustVerify(t, path, Link{no, hash})
+		mustVerify(t, path, lastHead(t, j))
 		mustClose(t, j)
 		var o Opening
 		j, o = mustOpen(t, path, Options{})
-		if n, h := j.Head(); n != no || h != hash || j.Epoch() != epoch || !o.Clean || o.Created || o.Records != no {
+		if n, h := j.end(); n != no || h != hash || j.Epoch() != epoch || !o.Clean || o.Created || o.Records != no {
 			t.Fatalf("after a restart: head %d, epoch %s, %+v", n, j.Epoch(), o)
 		}
 		if o.Verified != no-snapshot.No+1 {
@@ -202,6 +219,49 @@ func TestChainLayout(t *testing.T) {
 	}
 }
 
+// The head that outsiders have is forever too: HMAC-SHA-256 of the chain's hash under the journal's secret. Append,
+// Events beside the writer and after a restart, and Verify give the same; without the secret it tells nothing of the
+// hash, so two journals of equal records have nothing in common.
+func TestHead(t *testing.T) {
+	var heads [2][]Record
+	for i := range heads {
+		path := journalPath(t)
+		j, _ := mustOpen(t, path, Options{})
+		for _, r := range mustAppend(t, j, 60) {
+			if mac := hmac.New(sha256.New, j.secret[:]); r.Seq != 0 {
+				mac.Write(stored(t, path, r.No))
+				if !bytes.Equal(mac.Sum(nil), r.Head[:]) {
+					t.Fatalf("event %d: head %x", r.Seq, r.Head)
+				}
+				heads[i] = append(heads[i], r)
+			} else if r.Head != [32]byte{} {
+				t.Errorf("record %d is no event, yet has a head", r.No)
+			}
+		}
+		for range 2 {
+			events, err := j.Events(0, 100)
+			if err != nil || len(events) != 8 {
+				t.Fatalf("%d events: %v", len(events), err)
+			}
+			for n, e := range events {
+				if e.Head != heads[i][n].Head {
+					t.Errorf("event %d: head %x, Append gave %x", e.Seq, e.Head, heads[i][n].Head)
+				}
+			}
+			if r := mustVerify(t, path); r.Head != lastHead(t, j) || r.FirstSeq != 1 {
+				t.Errorf("verify: %+v", r)
+			}
+			mustClose(t, j)
+			j, _ = mustOpen(t, path, Options{})
+		}
+	}
+	for n := range heads[0] {
+		if heads[0][n].Head == heads[1][n].Head {
+			t.Errorf("event %d has the same head in two journals", n+1)
+		}
+	}
+}
+
 func TestAppendRefuses(t *testing.T) {
 	j, _ := mustOpen(t, journalPath(t), Options{})
 	good := Record{At: start, Kind: Input}
@@ -224,7 +284,7 @@ func TestAppendRefuses(t *testing.T) {
 			t.Errorf("%s: accepted", c.name)
 		}
 	}
-	if no, _ := j.Head(); no != 0 || len(readAll(t, j, 0)) != 0 {
+	if no, _ := j.end(); no != 0 || len(readAll(t, j, 0)) != 0 {
 		t.Errorf("refused records left something: head %d", no)
 	}
 	if err := j.Append([]Record{event(1), good, event(2)}); err != nil || j.LastSeq() != 2 {
@@ -564,7 +624,7 @@ func TestConcurrentReaders(t *testing.T) {
 			}
 		}
 	})
-	for no := uint64(0); no < last; no, _ = j.Head() {
+	for no := uint64(0); no < last; no, _ = j.end() {
 		mustAppend(t, j, 5)
 		if err := j.Flush(); err != nil {
 			t.Fatal(err)

@@ -140,7 +140,7 @@ func before(tx *sql.Tx, anchor tip, no uint64) (tip, error) {
 	if no <= anchor.No+1 {
 		return anchor, nil
 	}
-	t := tip{Link: Link{No: no - 1}}
+	t := tip{No: no - 1}
 	var hash []byte
 	err := tx.QueryRow("SELECT hash FROM record WHERE no = ?", int64(no-1)).Scan(&hash)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -190,10 +190,15 @@ func (r *Reader) events(after, through uint64, max int) (events []Record, err er
 		const where = "r.seq > 0 AND r.seq > ? AND r.seq <= ? ORDER BY r.seq LIMIT ?"
 		args := []any{int64(after), int64(through), int64(max)}
 		due := after
-		return checked(tx, anchor, "INDEXED BY event", where, args, func(rec *Record, _ tip) error {
+		secret, err := blindOf(tx)
+		if err != nil {
+			return err
+		}
+		return checked(tx, anchor, "INDEXED BY event", where, args, func(rec *Record, t tip) error {
 			if due++; rec.Seq != due {
 				return &Damage{No: rec.No, What: fmt.Sprintf("has seq %d where %d was due", rec.Seq, due)}
 			}
+			rec.Head = secret.hash(t.next(rec).Hash)
 			events = append(events, *rec)
 			return nil
 		})

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"bytes"
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -41,6 +42,7 @@ type Record struct {
 	Source string // device the bytes came from; of a command its sender and id; "" otherwise
 	Seq    uint64 // number of a public event, contiguous from 1 for the life of the journal; 0 otherwise
 	Body   []byte
+	Head   [sha256.Size]byte // of a public event: the Hash of its Head; set by Append and Events
 }
 
 const (
@@ -65,27 +67,38 @@ func (r *Record) check() error {
 	return nil
 }
 
-// Link is a place in the hash chain: a record's number and its hash. A link kept outside, such as the head
-// signed in a health message, proves later that the journal still is the one it was.
-type Link struct {
-	No   uint64
-	Hash [sha256.Size]byte
+// Head is the chain at a public event as outsiders may have it. Kept elsewhere it proves later that the journal, up
+// to that event, still is the one it was.
+type Head struct {
+	Seq  uint64
+	Hash [sha256.Size]byte // of the chain, blinded
 }
 
-// tip is a link and the last public seq up to there: all that is needed to take the next record.
+// blind is the journal's secret that makes the chain's hashes fit to be published; doc.go says why and how.
+type blind [sha256.Size]byte
+
+func (b blind) hash(h [sha256.Size]byte) [sha256.Size]byte {
+	mac := hmac.New(sha256.New, b[:])
+	mac.Write(h[:])
+	return [sha256.Size]byte(mac.Sum(nil))
+}
+
+// tip is a place in the hash chain, a record's number and its hash, and the last public seq up to there: all that is
+// needed to take the next record. Its hash stays within the package: outsiders have Heads.
 type tip struct {
-	Link
-	seq uint64
+	No   uint64
+	Hash [sha256.Size]byte
+	seq  uint64
 }
 
 // seed is the tip before record 1. It holds the epoch, so that no two journals share a chain.
 func seed(epoch string) tip {
-	return tip{Link: Link{Hash: sha256.Sum256([]byte("shoed journal 1\n" + epoch))}}
+	return tip{Hash: sha256.Sum256([]byte("shoed journal 1\n" + epoch))}
 }
 
 // next is the tip after r.
 func (t tip) next(r *Record) tip {
-	n := tip{Link: Link{No: r.No, Hash: r.digest(t.Hash)}, seq: t.seq}
+	n := tip{No: r.No, Hash: r.digest(t.Hash), seq: t.seq}
 	if r.Seq != 0 {
 		n.seq = r.Seq
 	}

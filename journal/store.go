@@ -173,6 +173,7 @@ func (s *store) close() error {
 // The journal's own variables. Each has a checksum, for they are outside the chain.
 const (
 	metaEpoch     = "epoch"     // text
+	metaBlind     = "blind"     // 32 secret random bytes
 	metaAnchor    = "anchor"    // No, seq and hash of the last record dropped, or the chain's seed
 	metaDelivered = "delivered" // highest public seq that was acknowledged
 	metaClean     = "clean"     // 1 after Close
@@ -216,6 +217,17 @@ func metaUint(tx *sql.Tx, name string) (uint64, error) {
 
 func putUint(tx *sql.Tx, name string, v uint64) error {
 	return putMeta(tx, name, binary.BigEndian.AppendUint64(nil, v))
+}
+
+func blindOf(tx *sql.Tx) (blind, error) {
+	b, err := meta(tx, metaBlind)
+	if err == nil && len(b) != len(blind{}) {
+		err = &Damage{What: "the secret that blinds published heads is gone or has the wrong length"}
+	}
+	if err != nil {
+		return blind{}, err
+	}
+	return blind(b), nil
 }
 
 func anchorOf(tx *sql.Tx) (tip, error) {
@@ -332,7 +344,7 @@ func checked(tx *sql.Tx, anchor tip, index, where string, args []any, fn func(r 
 		if err != nil {
 			return err
 		}
-		before := tip{Link: Link{No: r.No - 1}, seq: r.Seq - 1}
+		before := tip{No: r.No - 1, seq: r.Seq - 1}
 		if anchor.No == before.No {
 			before.Hash = anchor.Hash
 		} else {

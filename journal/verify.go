@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"crypto/sha256"
 	"database/sql"
 	"encoding/hex"
 	"encoding/json"
@@ -16,8 +17,9 @@ type Report struct {
 	Events    uint64 // public events among them
 	Snapshots uint64
 	First     uint64 // number of the first record kept
-	Last      Link   // the last good record
-	LastSeq   uint64
+	FirstSeq  uint64 // of the first public event kept, or of the next one
+	Last      uint64 // number of the last good record
+	Head      Head   // at the last good public event
 	Delivered uint64
 	Findings  []Damage // what is wrong; of the chain only the first bad record, for nothing after it can be trusted
 }
@@ -38,9 +40,9 @@ func (r *Report) find(err error) error {
 
 // Verify checks a whole journal, also beside a running daemon, and changes nothing: SQLite's pages, the chain from
 // its start or the anchor left by Prune, the contiguity of No and Seq, the variables, the cursor against the end, the
-// write-ahead log, and that the records of the known links are the ones they were. A link to a record dropped since
+// write-ahead log, and that the events of the known heads are the ones they were. A head at an event dropped since
 // proves nothing and is passed over. An error means that the files could not be read, and says nothing about them.
-func Verify(path string, known ...Link) (Report, error) {
+func Verify(path string, known ...Head) (Report, error) {
 	var r Report
 	path = resolve(path)
 	if _, err := os.Stat(path); err != nil {
@@ -108,13 +110,17 @@ func (r *Report) checkPages(tx *sql.Tx) error {
 	return r.find(rows.Err())
 }
 
-func (r *Report) checkChain(tx *sql.Tx, known []Link) error {
+func (r *Report) checkChain(tx *sql.Tx, known []Head) error {
 	epoch, err := meta(tx, metaEpoch)
 	if err != nil {
 		return err
 	}
 	r.Epoch = string(epoch)
 	if r.Delivered, err = metaUint(tx, metaDelivered); err != nil {
+		return err
+	}
+	secret, err := blindOf(tx)
+	if err != nil {
 		return err
 	}
 	anchor, err := anchorOf(tx)
@@ -124,15 +130,22 @@ func (r *Report) checkChain(tx *sql.Tx, known []Link) error {
 	if anchor.No == 0 && anchor != seed(r.Epoch) {
 		return &Damage{What: "the chain does not begin with this journal's epoch"}
 	}
-	r.First = anchor.No + 1
+	r.First, r.FirstSeq = anchor.No+1, anchor.seq+1
 	if err := checkBefore(tx, anchor); err != nil {
 		return err
 	}
+	hashes := hashesOf(known)
 	var pruned note
 	head, err := walk(tx, anchor, func(rec *Record, t tip) error {
 		r.Records++
-		r.Last, r.LastSeq = t.Link, t.seq
-		return r.look(rec, t, known, &pruned)
+		r.Last = rec.No
+		if rec.Seq != 0 {
+			r.Events++
+			r.Head = Head{Seq: rec.Seq, Hash: secret.hash(t.Hash)}
+			return checkHead(rec, r.Head.Hash, hashes[rec.Seq])
+		}
+		r.look(rec, &pruned)
+		return nil
 	})
 	if err != nil {
 		return err
@@ -140,20 +153,36 @@ func (r *Report) checkChain(tx *sql.Tx, known []Link) error {
 	if anchor.No > 0 && (pruned.To != anchor.No || pruned.Hash != hex.EncodeToString(anchor.Hash[:])) {
 		return &Damage{What: fmt.Sprintf("records up to %d are gone and no note says that they were pruned", anchor.No)}
 	}
-	if err := checkKnown(known, anchor, head); err != nil {
+	if err := checkEnd(known, head); err != nil {
 		return err
 	}
 	return checkCursor(head, r.Delivered)
 }
 
-// checkKnown compares with the journal's two ends what is known from outside.
-func checkKnown(known []Link, anchor, head tip) error {
+// hashesOf gives the hashes known of each event.
+func hashesOf(known []Head) map[uint64][][sha256.Size]byte {
+	hashes := map[uint64][][sha256.Size]byte{}
 	for _, k := range known {
-		switch {
-		case k.No > head.No:
-			return &Damage{No: head.No + 1, What: fmt.Sprintf("and more are missing: the end was cut off, for record %d is known to have been there", k.No)}
-		case k.No == anchor.No && k != anchor.Link:
-			return &Damage{What: fmt.Sprintf("the anchor does not have the hash known of record %d: the journal was rebuilt", k.No)}
+		hashes[k.Seq] = append(hashes[k.Seq], k.Hash)
+	}
+	return hashes
+}
+
+// checkHead compares a public event's place in the chain with what is known of it.
+func checkHead(rec *Record, hash [sha256.Size]byte, known [][sha256.Size]byte) error {
+	for _, k := range known {
+		if k != hash {
+			return &Damage{No: rec.No, What: fmt.Sprintf("is not the one it was: at event %d the chain differs from the head known of it, so that or an earlier record was rebuilt", rec.Seq)}
+		}
+	}
+	return nil
+}
+
+// checkEnd looks for known events beyond the journal's end.
+func checkEnd(known []Head, end tip) error {
+	for _, k := range known {
+		if k.Seq > end.seq {
+			return &Damage{No: end.No + 1, What: fmt.Sprintf("and more are missing: the end was cut off, for event %d is known to have been there", k.Seq)}
 		}
 	}
 	return nil
@@ -169,23 +198,15 @@ func checkBefore(tx *sql.Tx, anchor tip) error {
 	return err
 }
 
-// look counts a good record, compares it with what is known of it, and remembers the last note of a pruning.
-func (r *Report) look(rec *Record, t tip, known []Link, pruned *note) error {
-	for _, k := range known {
-		if k.No == rec.No && k != t.Link {
-			return &Damage{No: rec.No, What: "is not the one it was: its hash differs from the one known, so the journal was rebuilt"}
-		}
-	}
-	switch {
-	case rec.Seq != 0:
-		r.Events++
-	case rec.Kind == Snapshot:
+// look counts a snapshot and remembers the last note of a pruning.
+func (r *Report) look(rec *Record, pruned *note) {
+	switch rec.Kind {
+	case Snapshot:
 		r.Snapshots++
-	case rec.Kind == Note:
+	case Note:
 		var n note
 		if err := json.Unmarshal(rec.Body, &n); err == nil && n.Note == "pruned" {
 			*pruned = n
 		}
 	}
-	return nil
 }

@@ -61,8 +61,11 @@ func verifyJournal(path string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "journal %s, epoch %s\nrecords %d to %d, %d events to seq %d, delivered to seq %d, %d snapshots\nhead %d %x\n",
-		path, r.Epoch, r.First, r.Last.No, r.Events, r.LastSeq, r.Delivered, r.Snapshots, r.Last.No, r.Last.Hash)
+	fmt.Fprintf(out, "journal %s, epoch %s\nrecords %d to %d, %d events to seq %d, delivered to seq %d, %d snapshots\n",
+		path, r.Epoch, r.First, r.Last, r.Events, r.FirstSeq+r.Events-1, r.Delivered, r.Snapshots)
+	if r.Head.Seq > 0 {
+		fmt.Fprintf(out, "head at event %d, as published: %x\n", r.Head.Seq, r.Head.Hash)
+	}
 	if r.OK() {
 		fmt.Fprintln(out, "every record is as it was written")
 		return nil
