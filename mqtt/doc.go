@@ -16,7 +16,12 @@
 // was not certainly received is sent again, marked delayed. Consumers tell
 // repeats by epoch and seq.
 //
+// Health, and each event that says what a round came to, carries a chain: the
+// head of the journal at an event, signed by the table's key, whose public half
+// is in info. Kept elsewhere it shows later a journal that was rebuilt.
+//
 //	payload.go     what the messages are
+//	chain.go       of those, the signed heads
 //	boards.go      of those, roads and insurance
 //	publisher.go   Publisher: which broker, when to try again, what is logged
 //	session.go     one connection of it, from CONNECT to its end
@@ -26,5 +31,9 @@
 //	subscribe.go   Subscribe: a consumer within our own programs
 //
 // Faces that the table has not shown are in no message: events come from
-// round masked, and the documents use only what round says has been shown.
+// round masked, and the documents use only what round says has been shown. Of
+// two runs that differ in unseen faces only, all messages are equal but for a
+// chain's head and signature: these come of every record, and of a secret of the
+// journal without which they are as good as chance. A chain's seq is the
+// event's; the record's own number would count the alerts that are not public.
 package mqtt

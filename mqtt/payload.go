@@ -1,6 +1,7 @@
 package mqtt
 
 import (
+	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -124,6 +125,8 @@ type Info struct {
 	Software Software          `json:"software"`
 	Contract string            `json:"contract"`
 	TimeZone string            `json:"time_zone,omitempty"` // IANA name
+
+	PublicKey []byte `json:"public_key"` // Ed25519, base64: what the table signs with; a new one was made when it changes
 }
 
 func gameOf(rules round.Rules) Game {
@@ -359,7 +362,8 @@ func pausedOf(table string, s *round.State) *Paused {
 type Record struct {
 	Seq  uint64
 	At   time.Time
-	Body []byte // one JSON line: seq, at, then the fields of round.EventText
+	Body []byte   // one JSON line: seq, at, then the fields of round.EventText
+	Head [32]byte // of the journal's chain at it, fit to be published
 }
 
 // Event is the message event/1.0: an event as game.md section 7 writes it,
@@ -369,11 +373,13 @@ type Event struct {
 	round.EventText
 	ShoeID  string `json:"shoe_id,omitempty"`
 	RoundID string `json:"round_id,omitempty"`
+	Chain   *Chain `json:"chain,omitempty"` // with what a round came to
 }
 
-// EventOf is the message that r is sent as. It fails on a body that is not an
-// event's or has another number than r: the journal holds none such.
-func EventOf(env Envelope, r Record) (Event, error) {
+// EventOf is the message that r is sent as by the table with that key. It fails
+// on a body that is not an event's or has another number than r: the journal
+// holds none such.
+func EventOf(env Envelope, r Record, key ed25519.PrivateKey) (Event, error) {
 	line := struct {
 		Seq uint64 `json:"seq"`
 		round.EventText
@@ -393,6 +399,9 @@ func EventOf(env Envelope, r Record) (Event, error) {
 		if doc.Round != nil {
 			doc.RoundID = RoundID(env.Table, *doc.Shoe, *doc.Round)
 		}
+	}
+	if isResult(doc.Ev) {
+		doc.Chain = chainOf(&env, &r, key)
 	}
 	return doc, nil
 }
@@ -420,6 +429,7 @@ type Health struct {
 	Reader   *ReaderHealth `json:"reader,omitempty"`
 	MQTT     Backlog       `json:"mqtt"`
 	Storage  string        `json:"storage,omitempty"` // ok, full
+	Chain    *Chain        `json:"chain,omitempty"`   // at the last event, sent or not; absent before the first
 }
 
 // encode is the bytes of a message.

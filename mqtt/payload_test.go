@@ -2,6 +2,7 @@ package mqtt
 
 import (
 	"bytes"
+	"crypto/ed25519"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -100,12 +101,15 @@ func TestGoldenDocuments(t *testing.T) {
 		Game:     Game{Decks: 8, Rules: []string{"decks=8", "burn=none"}, RulesHash: strings.Repeat("f", 64), RulesRelaxed: []string{}},
 		Reader:   Reader{Protocol: "angel", Device: "/dev/serial/by-id/usb-FTDI"},
 		Software: Software{Version: "1.2.3", Commit: "b4e3538", SHA256: strings.Repeat("0", 64)}, Contract: Contract, TimeZone: "Asia/Bangkok",
+		PublicKey: key.Public().(ed25519.PublicKey),
 	})
 	age := int64(1234)
+	env := envelope("health", 41)
 	golden(t, "health", Health{
-		Envelope: envelope("health", 41), UptimeS: 3600, RSSBytes: 12 << 20,
+		Envelope: env, UptimeS: 3600, RSSBytes: 12 << 20,
 		Reader: &ReaderHealth{Frames: 99, Refused: map[string]uint64{"checksum": 2, "length": 1}, LastFrameAgeMS: &age},
 		MQTT:   Backlog{Outbox: 3, OldestAgeMS: &age, Reconnects: 1}, Storage: "ok",
+		Chain: chainOf(&env, &Record{Seq: 44, Head: headOf(44)}, key),
 	})
 	golden(t, "health-before-the-first-frame", Health{Envelope: envelope("health", 0), Reader: &ReaderHealth{Refused: map[string]uint64{}}})
 }
@@ -223,7 +227,7 @@ func TestGoldenEvents(t *testing.T) {
 		}
 		env := envelope("event", e.Seq)
 		env.TS, env.Delayed = stamp(e.At), i == 0
-		doc, err := EventOf(env, Record{Seq: e.Seq, At: e.At, Body: body})
+		doc, err := EventOf(env, Record{Seq: e.Seq, At: e.At, Body: body, Head: headOf(e.Seq)}, key)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -261,7 +265,7 @@ func sameFields(t *testing.T, line, message []byte) {
 		}
 		delete(sent, name)
 	}
-	for _, name := range strings.Fields("alert schema site table epoch ts clock delayed shoe_id round_id") {
+	for _, name := range strings.Fields("alert schema site table epoch ts clock delayed shoe_id round_id chain") {
 		delete(sent, name)
 	}
 	if len(sent) > 0 {
@@ -275,7 +279,7 @@ func TestEventsOfGames(t *testing.T) {
 	d.deal(2000)
 	kinds := map[string]int{}
 	for _, r := range d.records {
-		doc, err := EventOf(envelope("event", r.Seq), r)
+		doc, err := EventOf(envelope("event", r.Seq), r, key)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -294,7 +298,7 @@ func TestEventsOfGames(t *testing.T) {
 
 func TestEventOfRefuses(t *testing.T) {
 	for _, body := range []string{"", "{", "null", `{"seq":2,"ev":"round.opened"}`, `{"seq":1}`, `{"seq":1,"ev":7}`, `[1]`} {
-		if _, err := EventOf(envelope("event", 1), Record{Seq: 1, Body: []byte(body)}); err == nil {
+		if _, err := EventOf(envelope("event", 1), Record{Seq: 1, Body: []byte(body)}, key); err == nil {
 			t.Errorf("%s: no error", body)
 		}
 	}
@@ -305,7 +309,7 @@ func FuzzEventOf(f *testing.F) {
 	f.Add([]byte(`{"seq":1,"ev":"alert.raised","alert":"A000123","answers":[]}`))
 	f.Add([]byte(`{"seq":1,"ev":"round.decided","player":{"cards":["8s"],"total":null},"tags":[]}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		doc, err := EventOf(envelope("event", 1), Record{Seq: 1, Body: body})
+		doc, err := EventOf(envelope("event", 1), Record{Seq: 1, Body: body}, key)
 		if err != nil {
 			return
 		}

@@ -3,6 +3,7 @@ package mqtt
 import (
 	"cmp"
 	"context"
+	"crypto/ed25519"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -63,7 +64,8 @@ type Options struct {
 	Software    Software
 	Reader      Reader
 	TimeZone    string
-	Sim         bool // everything comes from a simulated shoe
+	Key         ed25519.PrivateKey // the table's, which signs the chain's heads
+	Sim         bool               // everything comes from a simulated shoe
 
 	Window       int           // events in flight, 1 to 16; optional: 1, which keeps their order in every case
 	KeepAlive    time.Duration // optional: 20 s; whole seconds
@@ -134,6 +136,8 @@ func New(o Options) (*Publisher, error) {
 		return nil, errors.New("publisher: no broker address")
 	case o.ClientID == "" || o.Epoch == "":
 		return nil, errors.New("publisher: client id or epoch is missing")
+	case len(o.Key) != ed25519.PrivateKeySize:
+		return nil, fmt.Errorf("publisher: a key of %d bytes: want an Ed25519 key of %d", len(o.Key), ed25519.PrivateKeySize)
 	case !validName.MatchString(o.Site), !validName.MatchString(o.Table):
 		return nil, fmt.Errorf("publisher: site %q, table %q: want a-z, 0-9 and -, at most 32, the first no -", o.Site, o.Table)
 	case p.o.Window < 1 || p.o.Window > maxWindow:
@@ -200,7 +204,7 @@ func (p *Publisher) raised(seq uint64) *round.EventText {
 	if err != nil || len(records) == 0 || records[0].Seq != seq {
 		return nil
 	}
-	event, err := EventOf(Envelope{}, records[0])
+	event, err := EventOf(Envelope{}, records[0], p.o.Key)
 	if err != nil {
 		return nil
 	}

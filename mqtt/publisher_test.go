@@ -2,6 +2,7 @@ package mqtt
 
 import (
 	"context"
+	"crypto/ed25519"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -144,7 +145,7 @@ func TestHealth(t *testing.T) {
 		t.Fatal(err)
 	}
 	if h.Seq != d.last() || h.RSSBytes < 1<<20 || h.Reader == nil || h.Reader.Frames != 12 || h.Reader.Refused["checksum"] != 3 ||
-		*h.Reader.LastFrameAgeMS != 7 || h.MQTT.Outbox != 0 || h.MQTT.OldestAgeMS != nil || h.MQTT.Reconnects != 0 || h.Storage != "ok" {
+		*h.Reader.LastFrameAgeMS != 7 || h.Chain == nil || h.Chain.Seq != d.last() || !h.Chain.SignedBy(key.Public().(ed25519.PublicKey), &h.Envelope) || h.MQTT.Outbox != 0 || h.MQTT.OldestAgeMS != nil || h.MQTT.Reconnects != 0 || h.Storage != "ok" {
 		t.Errorf("health: %s", got[len(got)-1].body)
 	}
 	if !slices.Contains(sequence(t, px.packets()), "health qos=0 retain=false") {
@@ -840,7 +841,7 @@ func TestNew(t *testing.T) {
 	good := func() Options {
 		return Options{
 			Servers: []string{"mqtt://127.0.0.1"}, ClientID: "c", Site: site, Table: desk, Epoch: "e",
-			Outbox: newTable(t, 1).outbox(), Clock: func() string { return "synced" }, Log: slog.New(slog.DiscardHandler),
+			Outbox: newTable(t, 1).outbox(), Clock: func() string { return "synced" }, Key: key, Log: slog.New(slog.DiscardHandler),
 		}
 	}
 	if _, err := New(good()); err != nil {
@@ -864,6 +865,7 @@ func TestNew(t *testing.T) {
 		"outbox":          func(o *Options) { o.Outbox.Deliver = nil },
 		"clock":           func(o *Options) { o.Clock = nil },
 		"log":             func(o *Options) { o.Log = nil },
+		"key":             func(o *Options) { o.Key = nil },
 	} {
 		o := good()
 		change(&o)

@@ -124,7 +124,7 @@ func (s *session) batchFor(r *Replay) (batch ReplayBatch, next uint64, err error
 func (p *Publisher) eventMessage(r Record, delayed bool) ([]byte, error) {
 	env := p.envelope("event", r.Seq, r.At)
 	env.Delayed = delayed
-	event, err := EventOf(env, r)
+	event, err := EventOf(env, r, p.o.Key)
 	if err != nil {
 		return nil, err
 	}

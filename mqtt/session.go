@@ -3,6 +3,7 @@ package mqtt
 import (
 	"bytes"
 	"context"
+	"crypto/ed25519"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -45,6 +46,7 @@ var documents = [...]struct {
 		return Info{
 			Envelope: env, Names: p.o.Names, Game: gameOf(s.Rules), Reader: p.o.Reader,
 			Software: p.o.Software, Contract: Contract, TimeZone: p.o.TimeZone,
+			PublicKey: p.o.Key.Public().(ed25519.PublicKey),
 		}
 	}, same: func(a, b *round.State) bool { return a.Rules == b.Rules }},
 	{name: "roads", build: func(_ *Publisher, env Envelope, s *round.State) any { return RoadsOf(env, s) }, same: (*round.State).SameRoads},
@@ -565,6 +567,7 @@ func (s *session) publishHealth() error {
 	if p.o.Storage != nil {
 		health.Storage = p.o.Storage()
 	}
+	health.Chain = p.lastChain(&health.Envelope)
 	body, err := encode(health)
 	if err != nil {
 		return err
@@ -576,6 +579,20 @@ func (s *session) publishHealth() error {
 		return fmt.Errorf("health: %w", token.Error())
 	}
 	return nil
+}
+
+// lastChain is the chain at the last event; nil when there is none, or none that
+// can be read, which shows where events are sent.
+func (p *Publisher) lastChain(env *Envelope) *Chain {
+	seq := p.o.Outbox.Table().Seq
+	if seq == 0 {
+		return nil
+	}
+	last, err := p.o.Outbox.Events(seq-1, 1)
+	if err != nil || len(last) != 1 {
+		return nil
+	}
+	return chainOf(env, &last[0], p.o.Key)
 }
 
 func (s *session) backlog() Backlog {

@@ -163,7 +163,7 @@ func (d *table) step(in round.Input) {
 		if err != nil {
 			d.t.Error(err)
 		}
-		d.records = append(d.records, Record{Seq: e.Seq, At: e.At, Body: body})
+		d.records = append(d.records, Record{Seq: e.Seq, At: e.At, Body: body, Head: headOf(e.Seq)})
 		if d.seen != nil {
 			d.seen(e, &next)
 		}

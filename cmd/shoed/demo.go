@@ -304,7 +304,7 @@ func (w *watcher) compare(s *service, out io.Writer) error {
 	lost := 0
 	for _, r := range kept {
 		got := w.events[r.Seq]
-		want, err := mqtt.EventOf(got.Envelope, mqtt.Record{Seq: r.Seq, At: r.At, Body: r.Body})
+		want, err := mqtt.EventOf(got.Envelope, mqtt.Record{Seq: r.Seq, At: r.At, Body: r.Body, Head: r.Head}, s.key)
 		if err != nil {
 			return err
 		}

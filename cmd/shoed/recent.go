@@ -24,7 +24,7 @@ func (r *recent) add(records []journal.Record) {
 	defer r.mu.Unlock()
 	for _, rec := range records {
 		if rec.Seq != 0 {
-			r.events = append(r.events, mqtt.Record{Seq: rec.Seq, At: rec.At, Body: rec.Body})
+			r.events = append(r.events, mqtt.Record{Seq: rec.Seq, At: rec.At, Body: rec.Body, Head: rec.Head})
 		}
 	}
 	if over := len(r.events) - recentEvents; over > 0 {

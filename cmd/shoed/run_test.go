@@ -354,6 +354,16 @@ func TestRefusesToStart(t *testing.T) {
 		}
 		fails(t, tb, "journal directory", tb.dir)
 	})
+	t.Run("table's key", func(t *testing.T) {
+		tb := newTable(t, "")
+		if err := os.Mkdir(filepath.Join(tb.dir, "journal"), 0o750); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(tb.dir, "journal", keyFile), []byte("-"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		fails(t, tb, "the table's key", keyFile, "no PEM", "move it away")
+	})
 	t.Run("unknown command", func(t *testing.T) {
 		if _, _, err := shoedCommand("frobnicate"); report(err, &bytes.Buffer{}) != 2 {
 			t.Errorf("%v: want a usage error", err)

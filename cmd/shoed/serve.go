@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -33,7 +34,8 @@ type service struct {
 
 	core      *core
 	journal   *journal.Journal
-	broker    *mqtt.Broker // nil with a broker elsewhere
+	key       ed25519.PrivateKey // the table's
+	broker    *mqtt.Broker       // nil with a broker elsewhere
 	publisher *mqtt.Publisher
 }
 
@@ -53,6 +55,9 @@ func (s *service) open() error {
 	s.journal = j
 	s.log.Info("journal opened", "code", "journal.opened", "path", path, "created", opening.Created, "clean", opening.Clean,
 		"records", opening.Records, "pruned", opening.Pruned, "torn_bytes", opening.TornBytes)
+	if s.key, err = openTableKey(s.cfg.Journal.Dir, s.log); err != nil {
+		return errors.Join(err, s.close())
+	}
 	if err := errors.Join(s.openCore(), s.openMQTT()); err != nil {
 		return errors.Join(err, s.close())
 	}
@@ -98,7 +103,7 @@ func (s *service) openMQTT() error {
 		Site:     s.cfg.Table.Site, Table: s.cfg.Table.ID, Epoch: s.journal.Epoch(), Names: tableNames(s.cfg),
 		Software: mqtt.Software{Version: s.build.version, Commit: s.build.commit, SHA256: s.build.sha256},
 		Reader:   mqtt.Reader{Protocol: s.cfg.Reader.Protocol, Device: s.cfg.Reader.Device},
-		TimeZone: timeZone(), Sim: s.sim,
+		TimeZone: timeZone(), Sim: s.sim, Key: s.key,
 		Window:       s.cfg.MQTT.Window,
 		KeepAlive:    time.Duration(s.cfg.MQTT.KeepAliveS) * time.Second,
 		WriteTimeout: time.Duration(s.cfg.MQTT.WriteTimeoutMS) * time.Millisecond,
@@ -152,7 +157,7 @@ func (s *service) outbox() mqtt.Outbox {
 			kept, err := s.journal.Events(after, max)
 			records := make([]mqtt.Record, len(kept))
 			for i, r := range kept {
-				records[i] = mqtt.Record{Seq: r.Seq, At: r.At, Body: r.Body}
+				records[i] = mqtt.Record{Seq: r.Seq, At: r.At, Body: r.Body, Head: r.Head}
 			}
 			return records, err
 		},
