@@ -51,7 +51,28 @@ func journalCommand() *cobra.Command {
 	show := sub("show", "Print every record on a line", func(p string, out io.Writer) error {
 		return readJournal(p, out, showRecord)
 	})
-	verify := sub("verify", "Check every record and the chain that binds them", verifyJournal)
+	var anchors, key string
+	verify := sub("verify", "Check every record and the chain that binds them", func(p string, out io.Writer) error {
+		switch {
+		case anchors != "":
+			return verifyAnchored(p, anchors, key, out)
+		case key != "":
+			return usageError{errors.New("--key goes with --anchor")}
+		}
+		return verifyJournal(p, out)
+	})
+	verify.Long = `Verify finds what was changed in a journal. Who has root on the table can change
+a record and compute all that follows anew; that is found with --anchor FILE,
+messages of the table as they were received and kept on another machine, for
+instance by
+
+    mosquitto_sub -h BROKER -t 'shoed/v1/SITE/TABLE/+' >> FILE
+
+Health, and each event that says what a round came to, names the journal's head
+and is signed with the table's key; its public half is in info. A FILE or a key
+that comes from the table's own machine proves less: note the key elsewhere.`
+	verify.Flags().StringVar(&anchors, "anchor", "", "messages kept elsewhere, a line each")
+	verify.Flags().StringVar(&key, "key", "", "the table's public key, base64 or a file with it; otherwise that of an info message in the anchors")
 	cmd.AddCommand(verify, show, export)
 	return cmd
 }
@@ -61,6 +82,11 @@ func verifyJournal(path string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	return printReport(path, &r, out)
+}
+
+// printReport gives an error for a journal that is not all right.
+func printReport(path string, r *journal.Report, out io.Writer) error {
 	fmt.Fprintf(out, "journal %s, epoch %s\nrecords %d to %d, %d events to seq %d, delivered to seq %d, %d snapshots\n",
 		path, r.Epoch, r.First, r.Last, r.Events, r.FirstSeq+r.Events-1, r.Delivered, r.Snapshots)
 	if r.Head.Seq > 0 {
@@ -73,7 +99,7 @@ func verifyJournal(path string, out io.Writer) error {
 	for _, d := range r.Findings {
 		fmt.Fprintln(out, "DAMAGED:", d.Error())
 	}
-	return errors.New("the journal is damaged: keep the file as it is and restore a backup or start a new one; the records before the damage are good")
+	return errors.New("the journal is damaged: keep the file as it is and restore a backup or start a new one")
 }
 
 // readJournal prints records with write. Cards that the table has not shown
