@@ -65,9 +65,7 @@ func fill(path string) error {
 				return err
 			}
 		}
-		var secret blind
-		rand.Read(secret[:])
-		if err := errors.Join(putMeta(tx, metaEpoch, []byte(epoch)), putMeta(tx, metaBlind, secret[:])); err != nil {
+		if err := errors.Join(putMeta(tx, metaEpoch, []byte(epoch)), putBlind(tx)); err != nil {
 			return err
 		}
 		if err := putAnchor(tx, seed(epoch)); err != nil {

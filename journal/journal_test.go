@@ -442,7 +442,7 @@ func TestVersion1IsBroughtForward(t *testing.T) {
 	j, _ := mustOpen(t, path, Options{})
 	mustAppend(t, j, 7)
 	mustClose(t, j)
-	tamper(t, path, "DROP INDEX command; PRAGMA user_version=1")
+	tamper(t, path, "DROP INDEX command; DELETE FROM meta WHERE name = 'blind'; PRAGMA user_version=1")
 	j, opening := mustOpen(t, path, Options{})
 	if opening.Created || opening.Records == 0 {
 		t.Errorf("%+v", opening)

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"bytes"
+	"crypto/rand"
 	"crypto/sha256"
 	"database/sql"
 	"encoding/binary"
@@ -107,7 +108,7 @@ func (s *store) prepare() error {
 	return err
 }
 
-// upgrade brings a journal of version 1, which knew no commands, to this one.
+// upgrade brings a journal of version 1, which knew no commands and no blind, to this one.
 func (s *store) upgrade() error {
 	var id, version int
 	err := errors.Join(s.db.QueryRow("PRAGMA application_id").Scan(&id), s.db.QueryRow("PRAGMA user_version").Scan(&version))
@@ -116,7 +117,7 @@ func (s *store) upgrade() error {
 	}
 	_, err = s.transaction(tip{}, func(tx *sql.Tx) (tip, error) {
 		_, err := tx.Exec(schema[len(schema)-1] + fmt.Sprintf("; PRAGMA user_version=%d", formatVersion))
-		return tip{}, err
+		return tip{}, errors.Join(err, putBlind(tx))
 	})
 	return err
 }
@@ -217,6 +218,13 @@ func metaUint(tx *sql.Tx, name string) (uint64, error) {
 
 func putUint(tx *sql.Tx, name string, v uint64) error {
 	return putMeta(tx, name, binary.BigEndian.AppendUint64(nil, v))
+}
+
+// putBlind chooses the journal's secret.
+func putBlind(tx *sql.Tx) error {
+	var secret blind
+	rand.Read(secret[:]) // never fails
+	return putMeta(tx, metaBlind, secret[:])
 }
 
 func blindOf(tx *sql.Tx) (blind, error) {
