@@ -276,6 +276,7 @@ const (
 	CodeBadRequest    ReplyCode = "bad_request"    // it cannot be understood
 	CodeNotApplicable ReplyCode = "not_applicable" // it cannot be done now, or at this table
 	CodeNeedsSecond   ReplyCode = "needs_second"   // it waits for another person's approve
+	CodeDuplicate     ReplyCode = "duplicate"      // counted only: the reply is that of the first time
 	CodeBusy          ReplyCode = "busy"           // too many commands
 	CodeInternal      ReplyCode = "internal"
 )

@@ -1,11 +1,14 @@
 package mqtt
 
 import (
+	"bytes"
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -48,6 +51,15 @@ func ShoeID(table string, shoe uint32) string { return fmt.Sprintf("%s-S%06d", t
 // RoundID is a round's id, unique among all tables: table-1-S000731-R041.
 func RoundID(table string, shoe uint32, no uint16) string {
 	return fmt.Sprintf("%s-R%03d", ShoeID(table, shoe), no)
+}
+
+// ParseRoundID reads the id of a round of the table.
+func ParseRoundID(table, id string) (shoe uint32, no uint16, err error) {
+	_, err = fmt.Sscanf(id, table+"-S%d-R%d", &shoe, &no)
+	if err != nil || id != RoundID(table, shoe, no) {
+		return 0, 0, fmt.Errorf("%q is not a round's id like %s", id, RoundID(table, 731, 41))
+	}
+	return shoe, no, nil
 }
 
 // AlertID is an alert's id, unique among all tables: table-1-A000123.
@@ -116,11 +128,51 @@ type Insurance struct {
 	Pays        string `json:"pays"`
 }
 
+// Limits of the bets in whole units of a currency, as a supervisor has set them.
+type Limits struct {
+	Currency     string              `json:"currency"`               // ISO 4217
+	Min          int64               `json:"min"`                    // of a bet
+	Max          int64               `json:"max"`                    // of a bet
+	Differential int64               `json:"differential,omitempty"` // largest allowed difference between Player and Banker totals (seed 001)
+	Bets         map[string]BetLimit `json:"bets,omitempty"`         // those that differ
+}
+
+// BetLimit is the least and the most of one bet.
+type BetLimit struct {
+	Min int64 `json:"min"`
+	Max int64 `json:"max"`
+}
+
+var currency = regexp.MustCompile(`^[A-Z]{3}$`)
+
+// ParseLimits reads the arguments of the command limits.
+func ParseLimits(args []byte) (*Limits, error) {
+	var l Limits
+	d := json.NewDecoder(bytes.NewReader(args))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&l); err != nil {
+		return nil, fmt.Errorf("want currency, min, max, differential, bets: %w", err)
+	}
+	if !currency.MatchString(l.Currency) || l.Min < 0 || l.Max < l.Min || l.Differential < 0 {
+		return nil, errors.New("want a currency such as THB, 0 ≤ min ≤ max, and differential not below 0")
+	}
+	for name, b := range l.Bets {
+		if _, err := round.ParseBet(name); err != nil {
+			return nil, err
+		}
+		if b.Min < 0 || b.Max < b.Min {
+			return nil, fmt.Errorf("bet %s: want 0 ≤ min ≤ max", name)
+		}
+	}
+	return &l, nil
+}
+
 // Info is the retained document info/1.0.
 type Info struct {
 	Envelope
 	Names    map[string]string `json:"names,omitempty"` // what people call the table, per language
 	Game     Game              `json:"game"`
+	Limits   *Limits           `json:"limits,omitempty"` // absent until somebody has set them
 	Reader   Reader            `json:"reader"`
 	Software Software          `json:"software"`
 	Contract string            `json:"contract"`

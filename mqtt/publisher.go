@@ -48,6 +48,8 @@ type Outbox struct {
 	Session func() (uint64, error)
 	// Table is the latest adopted state; events up to its Seq are durable.
 	Table func() round.State
+	// Limits are the bets' limits, another pointer when they change; optional.
+	Limits func() *Limits
 }
 
 // Options of a Publisher. Those said to be optional may be zero.
@@ -192,6 +194,13 @@ func (p *Publisher) Reply(user, name string, seq uint64, r Reply) {
 	case p.replies <- outgoing{p.topic("rsp/" + user + "/" + name), body}:
 	default:
 	}
+}
+
+func (p *Publisher) limits() *Limits {
+	if p.o.Outbox.Limits == nil {
+		return nil
+	}
+	return p.o.Outbox.Limits()
 }
 
 // raised is the event that raised an alert; nil when the journal has dropped it

@@ -3,23 +3,31 @@ package mqtt
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"sort"
 )
 
 const (
-	// maxReplay events are sent for one sync; who needs more asks again.
-	maxReplay = 2000
+	// MaxReplay events are sent for one sync; who needs more asks again.
+	MaxReplay = 2000
 	// batchRoom is what the events of a batch may take, so that it stays under
 	// maxMessage with its envelope.
 	batchRoom = maxMessage - 1<<10
+	// readBatch events are looked at before live ones have their turn.
+	readBatch = 4 * readAhead
 )
 
-// Replay is events that somebody asked for with sync.
+// Replay is events that somebody asked for with sync: those with numbers from
+// FromSeq through Through, or of them those of one round, wherever they are.
+// With neither a number nor a round it is the documents again.
 type Replay struct {
-	User    string
-	CmdID   string
-	FromSeq uint64 // the first event; 0 none: only the documents again
-	Through uint64 // the last one
+	User    string `json:"-"`
+	CmdID   string `json:"-"`
+	FromSeq uint64 `json:"from_seq,omitempty"`
+	Through uint64 `json:"through_seq,omitempty"`
+	Shoe    uint32 `json:"shoe,omitempty"`
+	Round   uint16 `json:"round,omitempty"`
 }
 
 // ReplayBatch is the message replay/1.0, sent to replay/{user}.
@@ -42,11 +50,6 @@ func (p *Publisher) Replay(r Replay) bool {
 	}
 }
 
-// NewReplay bounds what is asked for: from an event on, of those up to last.
-func NewReplay(user, cmdID string, from, last uint64) Replay {
-	return Replay{User: user, CmdID: cmdID, FromSeq: from, Through: min(last, from+maxReplay-1)}
-}
-
 // replay answers one sync when nothing else is under way. Live events wait for
 // it by one batch at most, for it is taken up again where it stopped.
 func (s *session) replay(ctx context.Context) error {
@@ -62,75 +65,103 @@ func (s *session) replay(ctx context.Context) error {
 		}
 	}
 	r := s.replaying
-	if r.FromSeq == 0 {
-		s.replaying = nil
+	if r.FromSeq == 0 && r.Shoe == 0 {
 		table := s.p.o.Outbox.Table()
-		err := s.publishDocuments(ctx, &table, true)
-		s.p.Reply(r.User, "sync", table.Seq, Reply{CmdID: r.CmdID, Status: Done, Code: CodeOK, Message: "the documents were sent again"})
-		return err
+		s.replayed(Done, CodeOK, "the documents were sent again")
+		return s.publishDocuments(ctx, &table, true)
 	}
-	batch, next, err := s.batchFor(r)
+	batch, err := s.nextBatch(r)
 	if err != nil {
-		s.replaying = nil
-		s.p.Reply(r.User, "sync", s.acked, Reply{CmdID: r.CmdID, Status: Failed, Code: CodeInternal, Message: err.Error()})
+		s.replayed(Failed, CodeInternal, "the events cannot be read")
 		return nil
 	}
-	body, err := encode(batch)
-	if err != nil {
-		return err
+	if len(batch.Events) > 0 || batch.Last {
+		body, err := encode(batch)
+		if err != nil {
+			return err
+		}
+		if err := s.await(ctx, s.client.Publish(s.p.topic("replay/"+r.User), 1, false, body)); err != nil {
+			return fmt.Errorf("replay: %w", err)
+		}
 	}
-	if err := s.await(ctx, s.client.Publish(s.p.topic("replay/"+r.User), 1, false, body)); err != nil {
-		return fmt.Errorf("replay: %w", err)
-	}
-	if r.FromSeq = next; !batch.Last {
+	if !batch.Last {
 		s.p.Wake() // to come back here
 		return nil
 	}
-	s.replaying = nil
-	s.p.Reply(r.User, "sync", s.acked, Reply{CmdID: r.CmdID, Status: Done, Code: CodeOK, Message: "all were sent", Result: map[string]uint64{"through_seq": r.Through}})
+	s.replayed(Done, CodeOK, "all were sent")
 	return nil
 }
 
-// batchFor reads as many events as go into one message, and says which is next.
-func (s *session) batchFor(r *Replay) (batch ReplayBatch, next uint64, err error) {
+// replayed ends the sync under way with its last reply.
+func (s *session) replayed(status Outcome, code ReplyCode, message string) {
+	r := s.replaying
+	s.replaying = nil
+	s.p.Reply(r.User, "sync", s.acked, Reply{CmdID: r.CmdID, Status: status, Code: code, Message: message})
+}
+
+// nextBatch looks at some events, and moves r.FromSeq over them.
+func (s *session) nextBatch(r *Replay) (batch ReplayBatch, err error) {
 	batch = ReplayBatch{Envelope: s.p.envelope("replay", r.Through, s.p.o.Now()), CmdID: r.CmdID, Events: []json.RawMessage{}}
-	next = r.FromSeq
+	if r.FromSeq == 0 {
+		if r.FromSeq, err = s.shoeStart(r.Shoe); err != nil {
+			return batch, err
+		}
+	}
 	room := batchRoom
-	for next <= r.Through {
-		records, err := s.p.o.Outbox.Events(next-1, min(readAhead, int(r.Through-next+1)))
+	for looked := 0; r.FromSeq <= r.Through && looked < readBatch; {
+		records, err := s.p.o.Outbox.Events(r.FromSeq-1, min(readAhead, int(r.Through-r.FromSeq+1)))
 		if err != nil {
-			return batch, next, err
+			return batch, err
 		}
 		if len(records) == 0 {
 			break
 		}
+		looked += len(records)
 		for _, record := range records {
-			body, err := s.p.eventMessage(record, true)
+			event, err := s.p.event(record, true)
 			if err != nil {
-				return batch, next, err
+				return batch, err
 			}
-			if room -= len(body) + 1; room < 0 && len(batch.Events) > 0 {
-				return batch, next, nil
+			if r.Shoe != 0 && event.Shoe != nil && *event.Shoe > r.Shoe {
+				r.FromSeq = r.Through + 1
+				break
 			}
-			batch.Events = append(batch.Events, body)
-			next = record.Seq + 1
+			if r.Shoe == 0 || event.Round != nil && *event.Round == r.Round {
+				body, err := encode(event)
+				if err != nil {
+					return batch, err
+				}
+				if room -= len(body) + 1; room < 0 && len(batch.Events) > 0 {
+					return batch, nil
+				}
+				batch.Events = append(batch.Events, body)
+			}
+			r.FromSeq = record.Seq + 1
 		}
 	}
-	batch.Last = true
-	return batch, next, nil
+	batch.Last = r.FromSeq > r.Through
+	return batch, nil
 }
 
-// eventMessage is the message of one event.
-func (p *Publisher) eventMessage(r Record, delayed bool) ([]byte, error) {
+// shoeStart finds the first event of a shoe, or the first that is kept. Shoes
+// follow one another, so halving finds it.
+func (s *session) shoeStart(shoe uint32) (uint64, error) {
+	var failed error
+	before := sort.Search(int(s.p.o.Outbox.Table().Seq), func(i int) bool {
+		records, err := s.p.o.Outbox.Events(uint64(i), 1)
+		if err != nil || len(records) == 0 {
+			return false // dropped: before all that is kept
+		}
+		event, err := s.p.event(records[0], true)
+		failed = errors.Join(failed, err)
+		return event.Shoe != nil && *event.Shoe >= shoe
+	})
+	return uint64(before) + 1, failed
+}
+
+// event is the message of one event.
+func (p *Publisher) event(r Record, delayed bool) (Event, error) {
 	env := p.envelope("event", r.Seq, r.At)
 	env.Delayed = delayed
-	event, err := EventOf(env, r, p.o.Key)
-	if err != nil {
-		return nil, err
-	}
-	body, err := encode(event)
-	if err != nil {
-		return nil, fmt.Errorf("event %d: %w", r.Seq, err)
-	}
-	return body, nil
+	return EventOf(env, r, p.o.Key)
 }

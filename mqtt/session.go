@@ -35,9 +35,9 @@ const (
 var documents = [...]struct {
 	name  string
 	build func(*Publisher, Envelope, *round.State) any
-	// same reports that two states say the same here. It spares building what
-	// seldom changes with every card; nil where that costs little.
-	same func(*round.State, *round.State) bool
+	// same reports that a state says what the one told did. It spares building
+	// what seldom changes with every card; nil where that costs little.
+	same func(told, now *round.State) bool
 	// eachSeq: published for each new seq even if nothing else in it changed,
 	// because a late board counts events from there.
 	eachSeq bool
@@ -46,9 +46,9 @@ var documents = [...]struct {
 		return Info{
 			Envelope: env, Names: p.o.Names, Game: gameOf(s.Rules), Reader: p.o.Reader,
 			Software: p.o.Software, Contract: Contract, TimeZone: p.o.TimeZone,
-			PublicKey: p.o.Key.Public().(ed25519.PublicKey),
+			PublicKey: p.o.Key.Public().(ed25519.PublicKey), Limits: p.limits(),
 		}
-	}, same: func(a, b *round.State) bool { return a.Rules == b.Rules }},
+	}, same: func(told, now *round.State) bool { return told.Rules == now.Rules }},
 	{name: "roads", build: func(_ *Publisher, env Envelope, s *round.State) any { return RoadsOf(env, s) }, same: (*round.State).SameRoads},
 	{name: "insurance", build: func(_ *Publisher, env Envelope, s *round.State) any { return InsuranceOf(env, s) }},
 	{name: "alerts", build: func(p *Publisher, env Envelope, s *round.State) any { return AlertsOf(env, s, p.raised) }, same: alertsAlike},
@@ -78,8 +78,9 @@ type session struct {
 
 	replaying *Replay // under way
 
-	kept [len(documents)][]byte // the last acknowledged content of each document
-	told round.State            // the state that the documents tell
+	kept   [len(documents)][]byte // the last acknowledged content of each document
+	told   round.State            // the state that the documents tell
+	limits *Limits                // and the limits
 }
 
 // sent is an event on its way.
@@ -359,8 +360,12 @@ func (s *session) next() (seq uint64, body []byte, err error) {
 	if r.Seq != s.handed+1 {
 		s.p.report(slog.LevelError, "outbox_gap", nil, "events are gone from the journal and cannot be sent", "after", s.handed, "next", r.Seq)
 	}
-	if body, err = s.p.eventMessage(r, r.Seq <= s.delayed); err != nil {
+	event, err := s.p.event(r, r.Seq <= s.delayed)
+	if err != nil {
 		return 0, nil, err
+	}
+	if body, err = encode(event); err != nil {
+		return 0, nil, fmt.Errorf("event %d: %w", r.Seq, err)
 	}
 	s.p.resolved("outbox_unreadable")
 	s.batch = s.batch[1:]
@@ -432,7 +437,7 @@ func (s *session) settle(ctx context.Context) error {
 // acknowledged.
 func (s *session) publishDocuments(ctx context.Context, table *round.State, all bool) error {
 	for i, d := range documents {
-		if !all && d.same != nil && d.same(&s.told, table) {
+		if !all && d.same != nil && d.same(&s.told, table) && !(d.name == "info" && s.limits != s.p.limits()) {
 			continue
 		}
 		env := s.p.envelope(d.name, table.Seq, s.p.o.Now())
@@ -453,7 +458,7 @@ func (s *session) publishDocuments(ctx context.Context, table *round.State, all 
 		}
 		s.kept[i] = content
 	}
-	s.told = *table
+	s.told, s.limits = *table, s.p.limits()
 	return nil
 }
 

@@ -44,6 +44,13 @@ var betText = []string{"", "player", "banker", "banker_no_commission", "tie", "p
 
 func (b Bet) String() string { return betText[b] }
 
+// ParseBet reads a bet's name.
+func ParseBet(text string) (Bet, error) {
+	var b Bet
+	err := enum(&b, text, betText)
+	return b, err
+}
+
 // Tier of a bet: the way in which it wins.
 type Tier uint8
 

@@ -69,6 +69,13 @@ func ParseDo(text string) (Do, error) {
 	return d, err
 }
 
+// ParseBox reads a box's name.
+func ParseBox(text string) (Box, error) {
+	var b Box
+	err := enum(&b, text, boxText)
+	return b, err
+}
+
 // ParseInput reads one line of game.md section 7. It refuses bad JSON, an
 // unknown input or field, and an impossible value, and says which.
 func ParseInput(line []byte) (Input, error) {

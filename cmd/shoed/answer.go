@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -12,27 +11,33 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"shoed/mqtt"
 	"shoed/round"
 )
 
 func answerCommand() *cobra.Command {
-	var configPath, socket string
+	var configPath, socket, user string
 	cmd := &cobra.Command{
-		Use:   "answer DO [key=value ...]",
-		Short: "Answer an alert at the table itself",
-		Long: `Answer tells the running shoed what was decided about an alert:
+		Use:   "answer COMMAND [key=value ...]",
+		Short: "Answer an alert, or give another command, at the table itself",
+		Long: `Answer tells the running shoed what was decided:
 
   shoed answer confirm
   shoed answer correct P2=8s B3=9d
   shoed answer hold_card where=next_round
-  shoed answer void alert=A000012
+  shoed answer void alert=A000012 --user anna
+  shoed answer approve cmd_id=01J... --user bela
 
 Without alert= it goes to the oldest alert that allows it. Keys: alert, round,
 where (next_round, burn, free_hand, use), exposed, as_dealt, order
-(any, player_first, banker_first), and cards by box.`,
+(any, player_first, banker_first), for_ms, and cards by box. Other commands:
+` + strings.Join(mqtt.CommandNames(), " ") + `.
+
+Where users are configured, some commands take two people: the second one
+approves within a minute.`,
 		Args: args(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			body, err := answerBody(a[0], a[1:])
+			given, err := commandOf(a[1:])
 			if err != nil {
 				return usageError{err}
 			}
@@ -43,73 +48,75 @@ where (next_round, burn, free_hand, use), exposed, as_dealt, order
 				}
 				socket = cfg.Control.Socket
 			}
-			return sendAnswer(socket, body, cmd.OutOrStdout())
+			return sendAnswer(socket, user, a[0], given, cmd.OutOrStdout())
 		},
 	}
 	cmd.Flags().StringVar(&configPath, "config", "", "configuration file that names the socket")
 	cmd.Flags().StringVar(&socket, "socket", "", "control socket of the running shoed")
+	cmd.Flags().StringVar(&user, "user", "", "who gives it, one of the configured users; by default the owner of the socket")
 	return cmd
 }
 
-// answerBody makes the request from the command line's words.
-func answerBody(do string, words []string) ([]byte, error) {
-	if _, err := round.ParseDo(do); err != nil {
-		return nil, err
-	}
-	fields := map[string]any{"do": do}
+// commandOf makes a command from the command line's words: cards by box go
+// together, and a value that is JSON, such as a number, is taken as that.
+func commandOf(words []string) (mqtt.Command, error) {
+	fields := map[string]any{}
 	cards := map[string]string{}
 	for _, word := range words {
 		key, value, ok := strings.Cut(word, "=")
-		switch {
+		switch _, err := round.ParseBox(key); {
 		case !ok || value == "":
-			return nil, fmt.Errorf("%q: write it as key=value", word)
-		case key == "alert" || key == "where" || key == "order":
-			fields[key] = value
-		case key == "round" || key == "exposed" || key == "as_dealt":
+			return mqtt.Command{}, fmt.Errorf("%q: write it as key=value", word)
+		case err == nil:
+			cards[key] = value
+		case json.Valid([]byte(value)):
 			fields[key] = json.RawMessage(value)
 		default:
-			cards[key] = value
+			fields[key] = value
 		}
 	}
 	if len(cards) > 0 {
 		fields["cards"] = cards
 	}
-	body, err := json.Marshal(fields)
-	if err != nil {
-		return nil, fmt.Errorf("round= wants a number, exposed= and as_dealt= true or false: %w", err)
-	}
-	_, err = parseAnswer(body, "")
-	return body, err
+	return mqtt.NewCommand(time.Now(), fields)
 }
 
-// sendAnswer prints the events that followed. A refusal is an error.
-func sendAnswer(socket string, body []byte, out io.Writer) error {
+// sendAnswer prints what the table says. A refusal is an error.
+func sendAnswer(socket, user, name string, given mqtt.Command, out io.Writer) error {
 	conn, err := net.DialTimeout("unix", socket, controlTimeout)
 	if err != nil {
 		return fmt.Errorf("no shoed answers: %w; is it running, and are you its user or root?", err)
 	}
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(3 * controlTimeout))
-	if _, err := conn.Write(append(body, '\n')); err != nil {
+	body, err := json.Marshal(given)
+	if err != nil {
 		return err
 	}
-	var reply controlReply
+	if err := json.NewEncoder(conn).Encode(controlRequest{User: user, Command: name, Body: body}); err != nil {
+		return err
+	}
+	var reply mqtt.Reply
 	if err := json.NewDecoder(bufio.NewReader(conn)).Decode(&reply); err != nil {
 		return fmt.Errorf("no reply from shoed: %w", err)
 	}
-	if reply.Error != "" {
-		return errors.New(reply.Error)
+	return showReply(name, &reply, out)
+}
+
+// showReply prints a reply for a person. A refusal is an error.
+func showReply(name string, r *mqtt.Reply, out io.Writer) error {
+	if r.Status == mqtt.Rejected || r.Status == mqtt.Failed || r.Code == mqtt.CodeBusy {
+		return fmt.Errorf("%s %s: %s: %s", name, r.Status, r.Code, r.Message)
 	}
-	refused := ""
-	for _, e := range reply.Events {
-		fmt.Fprintln(out, e)
-		var text round.EventText
-		if err := json.Unmarshal([]byte(e), &text); err == nil && text.Ev == round.AnswerRefused.String() {
-			refused = text.Why
+	fmt.Fprintf(out, "%s: %s\n", r.Status, r.Message)
+	if r.Code == mqtt.CodeNeedsSecond {
+		fmt.Fprintf(out, "approve cmd_id=%s\n", r.CmdID)
+	} else if r.Result != nil {
+		result, err := json.Marshal(r.Result)
+		if err != nil {
+			return err
 		}
-	}
-	if refused != "" {
-		return errors.New("refused: " + refused)
+		fmt.Fprintf(out, "%s\n", result)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,20 +16,22 @@ import (
 	"syscall"
 	"time"
 
-	"shoed/round"
+	"shoed/mqtt"
 )
 
-// The control socket takes one request a connection: an answer as JSON on one
-// line, as in round's text but without at and by, and gives one reply.
+// The control socket takes one command a connection, as JSON on one line, and
+// gives one reply. Who may use the socket answers for the user that he names.
 
 const (
 	controlTimeout = 5 * time.Second // for a client that does not finish, and for the core while its disk is full
-	maxRequest     = 8 << 10         // bytes, as for commands over MQTT
+	maxRequest     = 16 << 10        // bytes: a command and its envelope
 )
 
-type controlReply struct {
-	Error  string   `json:"error,omitempty"`
-	Events []string `json:"events,omitempty"` // the public events that followed
+// controlRequest is a command given at the table itself.
+type controlRequest struct {
+	User    string          `json:"user,omitempty"` // one of the configured; "" the owner of the socket
+	Command string          `json:"command"`
+	Body    json.RawMessage `json:"body"` // cmd/1.0
 }
 
 // openControl listens on a socket that only its owner may use. A socket left
@@ -53,8 +56,8 @@ func openControl(path string) (net.Listener, error) {
 	return l, nil
 }
 
-// serveControl hands answers to the core until the listener is closed.
-func serveControl(ctx context.Context, l net.Listener, answers chan<- request) {
+// serveControl takes commands for the core until the listener is closed.
+func serveControl(ctx context.Context, l net.Listener, gate *mqtt.Gate, commands chan<- request) {
 	for {
 		conn, err := l.Accept()
 		if err != nil {
@@ -63,60 +66,49 @@ func serveControl(ctx context.Context, l net.Listener, answers chan<- request) {
 		go func() { // ends with its deadlines at the latest
 			defer conn.Close()
 			conn.SetDeadline(time.Now().Add(controlTimeout))
-			reply := controlReply{}
-			events, err := control(ctx, conn, answers)
-			if reply.Events = events; err != nil {
-				reply.Error = err.Error()
-			}
+			reply := control(ctx, conn, gate, commands)
 			conn.SetDeadline(time.Now().Add(controlTimeout))
 			json.NewEncoder(conn).Encode(reply) // a client that is gone has no use for it
 		}()
 	}
 }
 
-func control(ctx context.Context, conn net.Conn, answers chan<- request) ([]string, error) {
+func control(ctx context.Context, conn net.Conn, gate *mqtt.Gate, commands chan<- request) *reply {
+	bad := func(why string) *reply { return &reply{Reply: *mqtt.Refuse(mqtt.CodeBadRequest, "%s", why)} }
 	lines := bufio.NewScanner(conn)
 	lines.Buffer(nil, maxRequest)
 	if !lines.Scan() {
-		return nil, errors.New("no request")
+		return bad("no request")
 	}
-	in, err := parseAnswer(lines.Bytes(), peerName(conn))
-	if err != nil {
-		return nil, err
+	var asked controlRequest
+	d := json.NewDecoder(bytes.NewReader(lines.Bytes()))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&asked); err != nil {
+		return bad(err.Error())
+	}
+	arrived, refused := gate.ArriveLocal(asked.User, asked.Command, asked.Body, time.Now())
+	if refused != nil {
+		return &reply{Reply: *refused}
+	}
+	by := asked.User
+	if by == "" {
+		by = peerName(conn)
 	}
 	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
 	defer cancel()
-	done := make(chan result, 1)
+	done := make(chan *reply, 2) // a second one comes when another person approves
 	select {
-	case answers <- request{in, done}:
+	case commands <- request{arrived, by, func(r *reply) { done <- r }}:
 	case <-ctx.Done():
-		return nil, errors.New("busy: the table holds, its journal cannot be written")
+		return &reply{Reply: *mqtt.Refuse(mqtt.CodeBusy, "the table holds, its journal cannot be written")}
 	}
 	select {
 	case r := <-done:
-		return r.events, r.err
+		return r
 	case <-ctx.Done():
-		return nil, errors.New("busy: the answer was taken, but the journal cannot be written yet")
+		return &reply{Reply: mqtt.Reply{CmdID: arrived.Command.CmdID, Status: mqtt.Accepted, Code: mqtt.CodeBusy,
+			Message: "it was taken, but the journal cannot be written yet"}}
 	}
-}
-
-// parseAnswer reads a request as an answer input of somebody by name.
-func parseAnswer(line []byte, by string) (round.Input, error) {
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(line, &fields); err != nil {
-		return round.Input{}, err
-	}
-	if fields == nil { // JSON's null
-		return round.Input{}, errors.New("null is no answer")
-	}
-	fields["in"] = json.RawMessage(`"answer"`)
-	fields["at"] = json.RawMessage(`"2000-01-01T00:00:00Z"`) // the core stamps it
-	fields["by"] = json.RawMessage(strconv.Quote(by))
-	whole, err := json.Marshal(fields)
-	if err != nil {
-		return round.Input{}, err
-	}
-	return round.ParseInput(whole)
 }
 
 // peerName is who is at the other end of the socket, as the kernel says.

@@ -1,14 +1,16 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/user"
+	"regexp"
 	"strings"
 	"testing"
-
-	"shoed/round"
 )
 
 // TestControlSocket: only its owner may use it, who answers is told by the
@@ -22,18 +24,27 @@ func TestControlSocket(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("socket %v, %v; want mode 0600", info.Mode(), err)
 	}
+	const id = "01JD0000000000000000000000"
+	cmd := func(name, more string) string {
+		return `{"command":"` + name + `","body":{"schema":"cmd/1.0","cmd_id":"` + id + `","issued_at":"2026-01-01T00:00:00Z","ttl_ms":1` + more + `}}`
+	}
 	for body, want := range map[string]string{
-		"":                                  "unexpected end of JSON input",
-		"{}":                                "answer without what to do",
-		`{"do":"fly"}`:                      "none of resume",
-		`{"do":"ack","in":"card"}`:          "no standing alert", // it is an answer whatever it says
-		`{"do":"ack","suit":"h"}`:           "unknown for input",
-		`null`:                              "null is no answer",
+		"":                                  "unexpected EOF|EOF",
+		"{}":                                "bad_request",
+		`null`:                              "bad_request",
 		`[]`:                                "cannot unmarshal",
-		`{"do":"correct","cards":{"P7":1}}`: "none of P1",
-		`{"do":"` + strings.Repeat("x", maxRequest) + `"}`: "no request",
+		`{"do":"ack"}`:                      "unknown field",
+		cmd("fly", ""):                      "no such command",
+		cmd("ack", `,"x":1`):                "unknown field",
+		cmd("ack", `,"args":{"in":"card"}`): "unknown for ack",
+		cmd("ack", `,"args":{"suit":"h"}`):  "is unknown",
+		cmd("correct", `,"args":{"cards":{"P7":"8s"}}`):         "none of P1",
+		cmd("void", `,"args":{"alert":"table-9-A000001"}`):      "not of this table",
+		`{"user":"anna",` + cmd("ack", "")[1:]:                  "no user of this table",
+		`{"command":"` + strings.Repeat("x", maxRequest) + `"}`: "no request",
 	} {
-		if reply := sendRequest(t, tb, body); !strings.Contains(reply, want) {
+		reply := sendRequest(t, tb, body)
+		if !regexp.MustCompile(want).MatchString(reply) || !strings.Contains(reply, "rejected") {
 			t.Errorf("%.60q: reply %s, want one with %q", body, reply, want)
 		}
 	}
@@ -41,9 +52,17 @@ func TestControlSocket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if reply := sendRequest(t, tb, `{"do":"ack","by":"the manager"}`); !strings.Contains(reply, "local:"+me.Username) {
-		t.Errorf("reply %s does not name %s", reply, me.Username)
+	if err := tb.answer("pause"); err != nil {
+		t.Error(err)
 	}
+	if err := tb.answer("resume"); err != nil {
+		t.Error(err)
+	}
+	eventually(t, "the event names its author", func() bool {
+		var out bytes.Buffer
+		err := run(context.Background(), []string{"journal", "export", tb.file()}, nil, &out, io.Discard)
+		return err == nil && strings.Contains(out.String(), `"do":"pause","by":"local:`+me.Username+`"`)
+	})
 	tb.kill()
 	tb.running()
 	if err := tb.answer("ack"); err == nil || !strings.Contains(err.Error(), "no standing alert") {
@@ -72,32 +91,23 @@ func sendRequest(t *testing.T, tb *table, body string) string {
 	return string(b[:n])
 }
 
-// TestAnswerWords: what is typed at the table is the answer that is sent.
-func TestAnswerWords(t *testing.T) {
-	for words, want := range map[string]round.Answer{
-		"confirm":                          {Do: round.DoConfirm},
-		"void alert=A000012":               {Do: round.DoVoid, Alert: 12},
-		"reveal_order order=banker_first":  {Do: round.DoRevealOrder, Order: round.RevealBankerFirst},
-		"hold_card where=burn":             {Do: round.DoHoldCard, Where: round.WhereBurn},
-		"hold_card exposed=true where=use": {Do: round.DoHoldCard, Where: round.WhereUse, Exposed: true},
-		"correct round=12 P2=8s as_dealt=true": {Do: round.DoCorrect, Round: 12, AsDealt: true,
-			Cards: [7]round.Card{round.P2: round.NewCard(8, round.Spade)}},
+// TestCommandWords: what is typed at the table is the command that is sent.
+func TestCommandWords(t *testing.T) {
+	for words, want := range map[string]string{
+		"":                                     `{}`,
+		"alert=A000012":                        `{"alert":"A000012"}`,
+		"exposed=true where=use":               `{"exposed":true,"where":"use"}`,
+		"round=12 P2=8s B3=9d as_dealt=true":   `{"as_dealt":true,"cards":{"B3":"9d","P2":"8s"},"round":12}`,
+		`bets={"tie":{"min":1,"max":2}} min=5`: `{"bets":{"tie":{"min":1,"max":2}},"min":5}`,
 	} {
-		do, rest, _ := strings.Cut(words, " ")
-		body, err := answerBody(do, strings.Fields(rest))
-		if err != nil {
-			t.Errorf("%s: %v", words, err)
-			continue
-		}
-		in, err := parseAnswer(body, "")
-		if err != nil || in.Answer != want {
-			t.Errorf("%s: %+v, %v; want %+v", words, in.Answer, err, want)
+		got, err := commandOf(strings.Fields(words))
+		if err != nil || string(got.Args) != want {
+			t.Errorf("%s: %s, %v; want %s", words, got.Args, err, want)
 		}
 	}
-	for _, words := range []string{"fly", "correct P9=8s", "correct P2", "correct as_dealt=perhaps", "void alert=12x"} {
-		do, rest, _ := strings.Cut(words, " ")
-		if body, err := answerBody(do, strings.Fields(rest)); err == nil {
-			t.Errorf("%s was taken: %s", words, body)
+	for _, words := range []string{"correct", "P2", "P2="} {
+		if got, err := commandOf([]string{words}); err == nil {
+			t.Errorf("%s was taken: %s", words, got.Args)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"shoed/device"
 	"shoed/journal"
+	"shoed/mqtt"
 	"shoed/round"
 	"shoed/scanner"
 )
@@ -29,6 +30,9 @@ type core struct {
 	log     *slog.Logger
 	clock   func(time.Time) time.Time // wall time to table time; they differ in a demonstration only
 	adopted func()                    // something new is durable
+	tableID string
+	gate    *mqtt.Gate             // what commands must pass
+	replay  func(mqtt.Replay) bool // sends events again; false when it cannot now
 
 	records  []journal.Record // of the step being made
 	unsaid   []journal.Record // chunks that led to nothing, durable within a second
@@ -36,8 +40,12 @@ type core struct {
 	readings []scanner.Reading
 	refused  uint64 // refusals already logged
 
+	waiting map[string]waiting // commands that wait for a second person, by id
+	desk    desk               // what people said of the table
+
 	recent recent                      // the newest durable events, for the publisher
 	table  atomic.Pointer[round.State] // the adopted state, for readers
+	posted atomic.Pointer[mqtt.Limits] // the bets' limits, for readers
 	health atomic.Pointer[coreHealth]
 }
 
@@ -79,6 +87,7 @@ type snapshot struct {
 	Version string      `json:"version"`
 	State   round.State `json:"state"`
 	Decoder []byte      `json:"decoder"`
+	Desk    desk        `json:"desk"`
 }
 
 // restore brings the core to the end of its journal: the last snapshot, then
@@ -99,7 +108,7 @@ func (c *core) restore(rules round.Rules) error {
 		if err := c.decoder.Restore(s.Decoder); err != nil {
 			return fmt.Errorf("journal record %d: the decoder's snapshot: %w", last.No, err)
 		}
-		c.state, from, same = s.State, last.No+1, s.Program == c.program
+		c.state, c.desk, from, same = s.State, s.Desk, last.No+1, s.Program == c.program
 	}
 	again := rerun{core: c, compare: same}
 	if err := c.journal.Read(from, again.record); err != nil {
@@ -108,6 +117,7 @@ func (c *core) restore(rules round.Rules) error {
 	if err := again.done(); err != nil {
 		return err
 	}
+	c.posted.Store(c.desk.Limits)
 	if c.state.NextRules != rules {
 		c.log.Info("the rules change with the next shoe", "code", "rules.changed", "now", c.state.Rules.Texts(), "then", rules.Texts())
 	}
@@ -119,7 +129,7 @@ func (c *core) restore(rules round.Rules) error {
 }
 
 func (c *core) snapshot(at time.Time) journal.Record {
-	body, err := json.Marshal(snapshot{Program: c.program, Version: version, State: c.state, Decoder: c.decoder.Snapshot()})
+	body, err := json.Marshal(snapshot{Program: c.program, Version: version, State: c.state, Decoder: c.decoder.Snapshot(), Desk: c.desk})
 	if err != nil {
 		panic(err) // numbers and texts always marshal
 	}
@@ -156,6 +166,8 @@ func (r *rerun) record(rec journal.Record) error {
 		}
 	case journal.Event:
 		return r.event(rec)
+	case journal.Command:
+		return c.desk.command(rec)
 	}
 	return nil
 }
@@ -214,9 +226,9 @@ func inputsOf(readings []scanner.Reading) []scanner.Reading {
 	return kept
 }
 
-// run takes signals and answers until ctx ends, and then what still waits in
+// run takes signals and commands until ctx ends, and then what still waits in
 // the queue, so that nothing that was read is left behind.
-func (c *core) run(ctx context.Context, queue *device.Queue, answers <-chan request) error {
+func (c *core) run(ctx context.Context, queue *device.Queue, commands <-chan request) error {
 	ctx, stop := context.WithCancel(ctx)
 	signals := make(chan device.Signal)
 	go func() { // ends with ctx: Next gives what waits, then ctx's error
@@ -245,12 +257,12 @@ func (c *core) run(ctx context.Context, queue *device.Queue, answers <-chan requ
 				return c.flush()
 			}
 			err = c.signal(ctx, s)
-		case r := <-answers:
-			err = c.answer(ctx, r)
+		case r := <-commands:
+			err = c.command(ctx, r)
 		case <-limits.C:
 			err = c.limits(ctx)
 		case <-second.C:
-			err = c.everySecond()
+			err = c.everySecond(ctx)
 		}
 		if err != nil {
 			return err
@@ -446,8 +458,8 @@ func (c *core) limits(ctx context.Context) error {
 	return c.take(ctx, round.Input{At: c.now(), Kind: round.InTick})
 }
 
-// everySecond flushes and says what was refused.
-func (c *core) everySecond() error {
+// everySecond flushes, says what was refused, and ends what waited too long.
+func (c *core) everySecond(ctx context.Context) error {
 	total := uint64(0)
 	stats := c.decoder.Stats()
 	counts := []any{"code", "reader.refused"}
@@ -464,7 +476,7 @@ func (c *core) everySecond() error {
 	if err := c.flush(); err != nil && !errors.Is(err, journal.ErrFull) && !errors.Is(err, journal.ErrIO) {
 		return err
 	}
-	return nil
+	return c.expire(ctx)
 }
 
 // flush makes durable what led to nothing. Should there be no room it stays in
@@ -477,37 +489,4 @@ func (c *core) flush() error {
 		c.unsaid = c.unsaid[:0]
 	}
 	return c.journal.Flush()
-}
-
-// request is an answer on its way to the core.
-type request struct {
-	in   round.Input
-	done chan<- result
-}
-
-// result is what became of a request.
-type result struct {
-	events []string // public, as text
-	err    error
-}
-
-func (c *core) answer(ctx context.Context, r request) error {
-	r.in.At = c.now()
-	if err := c.take(ctx, r.in); err != nil {
-		r.done <- result{err: err}
-		return err
-	}
-	var res result
-	for i := range c.events {
-		if c.events[i].Seq == 0 {
-			continue
-		}
-		text, err := appendEvent(nil, &c.events[i])
-		if err != nil {
-			return err
-		}
-		res.events = append(res.events, string(text))
-	}
-	r.done <- res
-	return nil
 }

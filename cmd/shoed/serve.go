@@ -33,6 +33,8 @@ type service struct {
 	decoding scanner.Options
 
 	core      *core
+	gate      *mqtt.Gate
+	commands  chan request
 	journal   *journal.Journal
 	key       ed25519.PrivateKey // the table's
 	broker    *mqtt.Broker       // nil with a broker elsewhere
@@ -69,7 +71,10 @@ func (s *service) openCore() error {
 	if err != nil {
 		return err
 	}
+	s.gate = mqtt.NewGate(mqtt.GateOptions{Site: s.cfg.Table.Site, Table: s.cfg.Table.ID, Epoch: s.journal.Epoch()})
+	s.commands = make(chan request, commandsWaiting)
 	s.core = &core{
+		tableID: s.cfg.Table.ID, gate: s.gate, waiting: map[string]waiting{}, replay: func(mqtt.Replay) bool { return false },
 		journal: s.journal, decoder: decoder, reader: s.cfg.Reader.Name,
 		program: s.build.sha256, log: s.log, clock: s.clock, adopted: func() {},
 	}
@@ -108,6 +113,7 @@ func (s *service) openMQTT() error {
 		KeepAlive:    time.Duration(s.cfg.MQTT.KeepAliveS) * time.Second,
 		WriteTimeout: time.Duration(s.cfg.MQTT.WriteTimeoutMS) * time.Millisecond,
 		Outbox:       s.outbox(),
+		Command:      s.hear,
 		Clock:        clockState, ReaderHealth: s.readerHealth, Storage: func() string { return s.core.health.Load().storage },
 		Now: func() time.Time { return s.clock(time.Now()) },
 		Log: s.log,
@@ -116,7 +122,7 @@ func (s *service) openMQTT() error {
 		return err
 	}
 	s.publisher = p
-	s.core.adopted = p.Wake
+	s.core.adopted, s.core.replay = p.Wake, p.Replay
 	return nil
 }
 
@@ -165,6 +171,26 @@ func (s *service) outbox() mqtt.Outbox {
 		Delivered: s.journal.Delivered,
 		Session:   func() (uint64, error) { return s.journal.Count("session") },
 		Table:     func() round.State { return *s.core.table.Load() },
+		Limits:    s.core.posted.Load,
+	}
+}
+
+// hear takes a command from the broker. It runs in the connection's goroutine.
+func (s *service) hear(user, name string, retained bool, body []byte) {
+	r, refused := s.gate.Arrive(user, name, retained, body, time.Now())
+	tell := func(r *reply) { s.publisher.Reply(user, name, r.Seq, r.Reply) }
+	seq := s.core.table.Load().Seq
+	if refused != nil {
+		tell(&reply{seq, *refused})
+		return
+	}
+	select {
+	case s.commands <- request{r, user, tell}:
+	default:
+		s.gate.Count(mqtt.CodeBusy)
+		busy := mqtt.Refuse(mqtt.CodeBusy, "the table is behind with its commands: send it again")
+		busy.CmdID = r.Command.CmdID
+		tell(&reply{seq, *busy})
 	}
 }
 
@@ -198,7 +224,6 @@ func clockState() string {
 // is sent.
 func (s *service) serve(ctx context.Context) error {
 	queue := device.NewQueue(s.cfg.Reader.BufferBytes, device.QueueSignals)
-	answers := make(chan request)
 	listener, err := openControl(s.cfg.Control.Socket)
 	if err != nil {
 		return err
@@ -206,10 +231,10 @@ func (s *service) serve(ctx context.Context) error {
 	reading, stopReading := context.WithCancel(ctx)
 	following := task(func() error { device.Follow(reading, s.serial(), queue); return nil })
 	deciding, stopDeciding := context.WithCancel(context.WithoutCancel(ctx))
-	core := task(func() error { return s.core.run(deciding, queue, answers) })
+	core := task(func() error { return s.core.run(deciding, queue, s.commands) })
 	publishing, stopPublishing := context.WithCancelCause(context.WithoutCancel(ctx))
 	publisher := task(func() error { return s.publisher.Run(publishing) })
-	controlling := task(func() error { serveControl(deciding, listener, answers); return nil })
+	controlling := task(func() error { serveControl(deciding, listener, s.gate, s.commands); return nil })
 
 	reason, failed := errors.New("stopped"), false
 	select {

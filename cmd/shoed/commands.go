@@ -1,0 +1,309 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"shoed/journal"
+	"shoed/mqtt"
+	"shoed/round"
+)
+
+// commandsWaiting may queue for the core while it holds; one more is refused as
+// busy.
+const commandsWaiting = 32
+
+// request is a command on its way to the core.
+type request struct {
+	mqtt.Request
+	by   string       // who is answerable for it, as events and journal name him
+	told func(*reply) // is given the reply; never blocks
+}
+
+// reply is a reply and the last event that it reflects.
+type reply struct {
+	Seq uint64 `json:"seq"`
+	mqtt.Reply
+}
+
+// commandText is the body of a command's record. The newest record of a command
+// has its last reply.
+type commandText struct {
+	User    string        `json:"user"`
+	Command string        `json:"command"`
+	By      string        `json:"by"`
+	Local   bool          `json:"local,omitempty"`
+	Body    *mqtt.Command `json:"body"`
+	Reply   reply         `json:"reply"`
+}
+
+// desk is what people have said of the table that the game does not know of. It
+// is kept with the snapshots.
+type desk struct {
+	Dealer string       `json:"dealer,omitempty"`
+	Limits *mqtt.Limits `json:"limits,omitempty"`
+}
+
+// command takes what a recorded command said of the table.
+func (d *desk) command(rec journal.Record) error {
+	var text commandText
+	if err := json.Unmarshal(rec.Body, &text); err != nil {
+		return fmt.Errorf("journal record %d: %w", rec.No, err)
+	}
+	if text.Reply.Status == mqtt.Done {
+		d.set(text.Command, text.Body.Args) // it passed when it was recorded
+	}
+	return nil
+}
+
+// set does what a command says of the table. It refuses bad arguments.
+func (d *desk) set(command string, args []byte) error {
+	switch command {
+	case "dealer":
+		var a struct{ Name string }
+		if err := json.Unmarshal(args, &a); err != nil || a.Name == "" || len(a.Name) > 64 {
+			return errors.New("want name, of at most 64 bytes")
+		}
+		d.Dealer = a.Name
+	case "limits":
+		l, err := mqtt.ParseLimits(args)
+		if err != nil {
+			return err
+		}
+		d.Limits = l
+	}
+	return nil
+}
+
+// waiting is a command that waits for a second person.
+type waiting struct {
+	request
+	until time.Time // wall time
+}
+
+// command lets a command have its effect: what it leads to, itself and its reply
+// become durable together, and only then is anybody told. One that was there
+// before has no second effect, and gets the reply that it got.
+func (c *core) command(ctx context.Context, r request) error {
+	rec, seen, err := c.journal.Command(source(&r.Request))
+	if err != nil {
+		c.log.Error("a command is refused: the journal cannot be read", "code", "command.unread", "error", err)
+		r.told(&reply{c.state.Seq, mqtt.Reply{CmdID: r.Command.CmdID, Status: mqtt.Failed, Code: mqtt.CodeInternal, Message: "the journal cannot be read"}})
+		return nil
+	}
+	if seen {
+		var text commandText
+		if err := json.Unmarshal(rec.Body, &text); err != nil {
+			return fmt.Errorf("journal record %d: %w", rec.No, err)
+		}
+		text.Reply.Duplicate = true
+		c.gate.Count(mqtt.CodeDuplicate)
+		r.told(&text.Reply)
+		return nil
+	}
+	next, d := c.state, c.desk
+	c.begin()
+	answers := c.decide(&next, &d, &r)
+	for i := range answers {
+		if err := answers[i].record(c, next.Seq); err != nil {
+			return err
+		}
+	}
+	if err := c.commit(ctx, next); err != nil {
+		return err
+	}
+	if c.desk != d {
+		c.desk = d
+		c.posted.Store(d.Limits)
+		c.adopted()
+	}
+	for i := range answers {
+		c.gate.Count(answers[i].reply.Code)
+		answers[i].told(&answers[i].reply)
+		c.follow(&answers[i])
+	}
+	return nil
+}
+
+// answered is a command with its reply.
+type answered struct {
+	request
+	reply reply
+}
+
+func source(r *mqtt.Request) string { return r.User + "/" + r.Command.CmdID }
+
+// record adds the command with its reply to those to be made durable.
+func (a *answered) record(c *core, seq uint64) error {
+	a.reply.CmdID, a.reply.Seq = a.Command.CmdID, seq
+	body, err := json.Marshal(commandText{a.User, a.Name, a.by, a.Local, &a.Command, a.reply})
+	if err != nil {
+		return err
+	}
+	c.records = append(c.records, journal.Record{At: c.now(), Kind: journal.Command, Source: source(&a.Request), Body: body})
+	return nil
+}
+
+// decide gives the reply, or the two when the command approves another one.
+func (c *core) decide(next *round.State, d *desk, r *request) []answered {
+	refused := c.gate.Judge(&r.Request, &c.state, time.Now(), clockState())
+	switch {
+	case refused != nil && refused.Code == mqtt.CodeNeedsSecond:
+		c.waiting[r.Command.CmdID] = waiting{*r, time.Now().Add(mqtt.SecondWithin)}
+		return []answered{{*r, reply{Reply: *refused}}}
+	case refused != nil:
+		return []answered{{*r, reply{Reply: *refused}}}
+	case r.Name == "approve":
+		return c.approve(next, d, r)
+	}
+	return []answered{{*r, reply{Reply: *c.perform(next, d, r)}}}
+}
+
+// approve lets a command that waits have its effect, if another person says so
+// and the table is still where its sender thought.
+func (c *core) approve(next *round.State, d *desk, second *request) []answered {
+	var args struct {
+		CmdID string `json:"cmd_id"`
+	}
+	_ = json.Unmarshal(second.Command.Args, &args) // an absent id is unknown
+	first, known := c.waiting[args.CmdID]
+	answer := func(r *mqtt.Reply) []answered { return []answered{{*second, reply{Reply: *r}}} }
+	switch {
+	case !known:
+		return answer(mqtt.Refuse(mqtt.CodeNotApplicable, "no command %q waits for a second person", args.CmdID))
+	case first.by == second.by:
+		return answer(mqtt.Refuse(mqtt.CodeNotAllowed, "the second person must be another one than %s", first.by))
+	}
+	delete(c.waiting, args.CmdID)
+	outcome := c.gate.Expected(&first.Request, &c.state)
+	if outcome == nil {
+		both := first.request
+		both.by += "+" + second.by
+		outcome = c.perform(next, d, &both)
+	}
+	own := *outcome
+	own.Result = nil
+	return append(answer(&own), answered{first.request, reply{Reply: *outcome}})
+}
+
+// expire ends what has waited too long for a second person.
+func (c *core) expire(ctx context.Context) error {
+	for id, w := range c.waiting {
+		if time.Now().Before(w.until) {
+			continue
+		}
+		delete(c.waiting, id)
+		c.begin()
+		a := answered{w.request, reply{Reply: *mqtt.Refuse(mqtt.CodeExpired, "no second person approved it within a minute")}}
+		if err := a.record(c, c.state.Seq); err != nil {
+			return err
+		}
+		if err := c.commit(ctx, c.state); err != nil {
+			return err
+		}
+		c.gate.Count(a.reply.Code)
+		a.told(&a.reply)
+	}
+	return nil
+}
+
+// perform makes the effect of a command that may have it.
+func (c *core) perform(next *round.State, d *desk, r *request) *mqtt.Reply {
+	if in, ok := r.Answer(c.now(), r.by); ok {
+		return c.answer(next, in)
+	}
+	done := &mqtt.Reply{Status: mqtt.Done, Code: mqtt.CodeOK, Message: "noted"}
+	switch r.Name {
+	case "dealer", "limits":
+		if err := d.set(r.Name, r.Command.Args); err != nil {
+			return mqtt.Refuse(mqtt.CodeBadRequest, "args: %v", err)
+		}
+	case "identify", "diag":
+		done.Message, done.Result = "here", c.describe()
+	case "sync":
+		wanted, refused := c.wanted(r)
+		if refused != nil {
+			return refused
+		}
+		return &mqtt.Reply{Status: mqtt.Accepted, Code: mqtt.CodeOK, Message: "it follows", Result: wanted}
+	default:
+		return mqtt.Refuse(mqtt.CodeNotApplicable, "this table cannot do %s", r.Name)
+	}
+	return done
+}
+
+// answer steps with an answer and says what came of it.
+func (c *core) answer(next *round.State, in round.Input) *mqtt.Reply {
+	made := len(c.events)
+	if err := c.step(next, in, ""); err != nil {
+		return mqtt.Refuse(mqtt.CodeBadRequest, "%v", err)
+	}
+	var kinds []string
+	for i := range c.events[made:] {
+		e := &c.events[made+i]
+		if e.Kind == round.AnswerRefused {
+			return mqtt.Refuse(mqtt.CodeNotApplicable, "%s", e.Text().Why)
+		}
+		if e.Seq != 0 {
+			kinds = append(kinds, e.Kind.String())
+		}
+	}
+	return &mqtt.Reply{Status: mqtt.Done, Code: mqtt.CodeOK, Message: strings.Join(kinds, " ")}
+}
+
+// wanted reads which events a sync asks for: from one on, those of a round, or
+// none but the documents.
+func (c *core) wanted(r *request) (mqtt.Replay, *mqtt.Reply) {
+	var args struct {
+		FromSeq uint64 `json:"from_seq"`
+		RoundID string `json:"round_id"`
+	}
+	if len(r.Command.Args) > 0 {
+		if err := json.Unmarshal(r.Command.Args, &args); err != nil {
+			return mqtt.Replay{}, mqtt.Refuse(mqtt.CodeBadRequest, "args: want from_seq, a number, or round_id")
+		}
+	}
+	last := c.state.Seq
+	switch {
+	case r.Local:
+		return mqtt.Replay{}, mqtt.Refuse(mqtt.CodeNotApplicable, "events are sent over the broker: shoed journal export reads them here")
+	case args.RoundID != "":
+		shoe, no, err := mqtt.ParseRoundID(c.tableID, args.RoundID)
+		if err != nil {
+			return mqtt.Replay{}, mqtt.Refuse(mqtt.CodeBadRequest, "args: %v", err)
+		}
+		return mqtt.Replay{User: r.User, CmdID: r.Command.CmdID, Shoe: shoe, Round: no, Through: last}, nil
+	case args.FromSeq > last:
+		return mqtt.Replay{}, mqtt.Refuse(mqtt.CodeNotApplicable, "event %d has not happened; the last one is %d", args.FromSeq, last)
+	case args.FromSeq == 0:
+		return mqtt.Replay{User: r.User, CmdID: r.Command.CmdID}, nil
+	}
+	if _, err := c.journal.Events(args.FromSeq-1, 1); err != nil {
+		why := "the journal cannot be read"
+		if errors.Is(err, journal.ErrPruned) {
+			why = fmt.Sprintf("event %d is kept no more", args.FromSeq)
+		}
+		return mqtt.Replay{}, mqtt.Refuse(mqtt.CodeNotApplicable, "%s", why)
+	}
+	return mqtt.Replay{User: r.User, CmdID: r.Command.CmdID, FromSeq: args.FromSeq, Through: min(last, args.FromSeq+mqtt.MaxReplay-1)}, nil
+}
+
+// follow starts what a reply has promised.
+func (c *core) follow(a *answered) {
+	if wanted, ok := a.reply.Result.(mqtt.Replay); ok && !c.replay(wanted) {
+		a.told(&reply{a.reply.Seq, mqtt.Reply{CmdID: a.Command.CmdID, Status: mqtt.Failed, Code: mqtt.CodeBusy, Message: "too many ask at once: ask again"}})
+	}
+}
+
+// describe is what identify and diag tell.
+func (c *core) describe() map[string]any {
+	h := c.health.Load()
+	return map[string]any{
+		"version": version, "program_sha256": c.program, "reader": c.reader, "reader_down": c.state.ReaderDown, "frames": h.reader.Frames,
+		"storage": h.storage, "clock": clockState(), "seq": c.state.Seq, "dealer": c.desk.Dealer, "replies": c.gate.Counts(),
+	}
+}
