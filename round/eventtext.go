@@ -85,55 +85,55 @@ func (h Hand) Text() HandText {
 // does not apply is absent. It carries neither number nor time: those belong
 // to the envelope that it travels in.
 type EventText struct {
-	Ev    string  `json:"ev"`
-	Shoe  *uint32 `json:"shoe,omitempty"`
-	Round *uint16 `json:"round,omitempty"`
-	Rev   *uint8  `json:"rev,omitempty"`
+	Ev    string  `json:"ev"`              // what happened
+	Shoe  *uint32 `json:"shoe,omitempty"`  // number of the shoe in hand
+	Round *uint16 `json:"round,omitempty"` // number of the round; absent between rounds
+	Rev   *uint8  `json:"rev,omitempty"`   // how often the round was corrected
 
-	To      string `json:"to,omitempty"`
-	Outside string `json:"outside,omitempty"`
-	Hand    string `json:"hand,omitempty"`
-	Pos     uint8  `json:"pos,omitempty"`
-	Card    string `json:"card,omitempty"`
-	Held    bool   `json:"held,omitempty"`
+	To      string `json:"to,omitempty"`      // where the card goes, as the reader says
+	Outside string `json:"outside,omitempty"` // the mode in which the reader drew a card that is not part of the game
+	Hand    string `json:"hand,omitempty"`    // unknown until the box is known
+	Pos     uint8  `json:"pos,omitempty"`     // 1 to 3 in the hand
+	Card    string `json:"card,omitempty"`    // rank and suit; ?? until the table has shown it
+	Held    bool   `json:"held,omitempty"`    // kept aside until an answer says where it goes
 
 	Outcome string    `json:"outcome,omitempty"`
 	Player  *HandText `json:"player,omitempty"`
 	Banker  *HandText `json:"banker,omitempty"`
 	Tags    []string  `json:"tags,omitzero"`
-	Was     string    `json:"was,omitempty"`
-	AsDealt bool      `json:"as_dealt,omitempty"`
+	Was     string    `json:"was,omitempty"`      // round.corrected: the outcome before
+	AsDealt bool      `json:"as_dealt,omitempty"` // round.corrected: not by the draw table
 
-	Bets any `json:"bets,omitzero"` // round.opened: names; round.settled: by name, BetText
+	Bets any `json:"bets,omitzero"` // round.opened: names; round.settled: by name, result and, when won, pays
 
-	Stage    string      `json:"stage,omitempty"`
-	ClosesAt string      `json:"closes_at,omitempty"`
-	Offers   []OfferText `json:"offers,omitzero"`
+	Stage    string      `json:"stage,omitempty"`     // of the insurance window
+	ClosesAt string      `json:"closes_at,omitempty"` // insurance.opened: when the window closes by itself
+	Offers   []OfferText `json:"offers,omitzero"`     // those that can be bought, or what became of them
 
-	Decks    *uint8       `json:"decks,omitempty"`
-	Cards    *uint16      `json:"cards,omitempty"`
-	CardsOut *uint16      `json:"cards_out,omitempty"`
-	Shown    *uint16      `json:"shown,omitempty"`
-	Left     *uint16      `json:"left,omitempty"`
+	Decks    *uint8       `json:"decks,omitempty"`     // shoe.loaded
+	Cards    *uint16      `json:"cards,omitempty"`     // shoe.loaded: in the shoe; shoe.burned: burned
+	CardsOut *uint16      `json:"cards_out,omitempty"` // drawn from the shoe so far
+	Shown    *uint16      `json:"shown,omitempty"`     // shoe.reconciled: cards that the table has shown
+	Left     *uint16      `json:"left,omitempty"`      // shoe.reconciled: still in the shoe
 	Account  *AccountText `json:"account,omitempty"`
-	Last     *bool        `json:"last,omitempty"`
+	Last     *bool        `json:"last,omitempty"` // shoe.cut_card: the round in hand or the next is the last
 
 	Alert    string   `json:"alert,omitempty"`
-	Code     string   `json:"code,omitempty"`
-	Priority string   `json:"priority,omitempty"`
-	Rule     string   `json:"rule,omitempty"`
+	Code     string   `json:"code,omitempty"`     // of the alert, or what began the pause
+	Priority string   `json:"priority,omitempty"` // P1 stop, P2 before the next round, P3 this shift, P4 noted
+	Rule     string   `json:"rule,omitempty"`     // what was broken
 	Expected string   `json:"expected,omitempty"`
 	Seen     string   `json:"seen,omitempty"`
-	Affects  string   `json:"affects,omitempty"`
-	Answers  []string `json:"answers,omitzero"`
+	Affects  string   `json:"affects,omitempty"` // the bets it touches
+	Answers  []string `json:"answers,omitzero"`  // those that the alert allows
 
-	By     string `json:"by,omitempty"`
-	Do     string `json:"do,omitempty"`
-	Where  string `json:"where,omitempty"`
-	Order  string `json:"order,omitempty"`
-	Why    string `json:"why,omitempty"`
-	What   string `json:"what,omitempty"`
-	Fault  uint8  `json:"fault,omitempty"`
+	By     string `json:"by,omitempty"`    // who answered, or what cleared
+	Do     string `json:"do,omitempty"`    // the answer
+	Where  string `json:"where,omitempty"` // answer.accepted: where the held card goes
+	Order  string `json:"order,omitempty"` // answer.accepted: the hand to be turned first
+	Why    string `json:"why,omitempty"`   // a code, or a sentence with answer.refused
+	What   string `json:"what,omitempty"`  // reader.noted: a sentence
+	Fault  uint8  `json:"fault,omitempty"` // reader.noted: the reader's own error number
 	Device string `json:"device,omitempty"`
 }
 
