@@ -20,6 +20,7 @@
 // head of the journal at an event, signed by the table's key, whose public half
 // is in info. Kept elsewhere it shows later a journal that was rebuilt.
 //
+//	channels.go    which messages there are, and their schemas (schema/)
 //	payload.go     what the messages are
 //	chain.go       of those, the signed heads
 //	boards.go      of those, roads and insurance

@@ -45,8 +45,14 @@ func TestMain(m *testing.M) {
 	// Read once by crypto/x509, so it must be there before any test connects.
 	os.Setenv("SSL_CERT_FILE", filepath.Join(dir, "cert.pem"))
 	certificates = dir
+	invalid := checkMessages()
 	code := m.Run()
 	os.RemoveAll(dir)
+	if wrong := invalid(); len(wrong) > 0 {
+		fmt.Fprintln(os.Stderr, "FAIL: messages that do not follow their schemas:")
+		fmt.Fprintln(os.Stderr, strings.Join(wrong[:min(len(wrong), 10)], "\n"))
+		code = max(code, 1)
+	}
 	os.Exit(code)
 }
 
@@ -336,8 +342,10 @@ func (in *inbox) read(server string) {
 	connect.ProtocolName, connect.ProtocolVersion, connect.CleanSession, connect.ClientIdentifier = "MQTT", 4, true, "reader"
 	subscribe := packets.NewControlPacket(packets.Subscribe).(*packets.SubscribePacket)
 	subscribe.MessageID = 1
-	for name := range topics {
-		subscribe.Topics, subscribe.Qoss = append(subscribe.Topics, Topic(site, desk, name)), append(subscribe.Qoss, 0)
+	for _, c := range channels {
+		if c.told() {
+			subscribe.Topics, subscribe.Qoss = append(subscribe.Topics, Topic(site, desk, c.name)), append(subscribe.Qoss, 0)
+		}
 	}
 	if err := errors.Join(connect.Write(conn), subscribe.Write(conn)); err != nil {
 		in.t.Fatal(err)

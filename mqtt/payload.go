@@ -484,6 +484,9 @@ type Health struct {
 	Chain    *Chain        `json:"chain,omitempty"`   // at the last event, sent or not; absent before the first
 }
 
+// checkMessage sees every message; the tests hold it against its schema.
+var checkMessage = func(body []byte) {}
+
 // encode is the bytes of a message.
 func encode(message any) ([]byte, error) {
 	body, err := json.Marshal(message)
@@ -493,5 +496,6 @@ func encode(message any) ([]byte, error) {
 	if len(body) > maxMessage {
 		return nil, fmt.Errorf("a %T of %d bytes: at most %d are allowed", message, len(body), maxMessage)
 	}
+	checkMessage(body)
 	return body, nil
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"math/big"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"shoed/odds"
 	"shoed/round"
 )
 
@@ -98,7 +100,12 @@ func TestGoldenDocuments(t *testing.T) {
 
 	golden(t, "info", Info{
 		Envelope: envelope("info", 41), Names: map[string]string{"en": "Table 1", "th": "โต๊ะ 1"},
-		Game:     Game{Decks: 8, Rules: []string{"decks=8", "burn=none"}, RulesHash: strings.Repeat("f", 64), RulesRelaxed: []string{}},
+		Game: Game{
+			Decks: 8, Rules: []string{"decks=8", "burn=none"}, RulesHash: strings.Repeat("f", 64), RulesRelaxed: []string{},
+			Bets:      []Bet{{"banker", "win", "19:20", 0}, {"small", "win", "3:2", 30}},
+			Insurance: []Insurance{{1, "banker", "one_hand_shown", "not_shown", "7", "player", "2:1"}},
+			RTPMax:    &odds.Fraction{Rat: big.NewRat(9894, 10000)},
+		},
 		Reader:   Reader{Protocol: "angel", Device: "/dev/serial/by-id/usb-FTDI"},
 		Software: Software{Version: "1.2.3", Commit: "b4e3538", SHA256: strings.Repeat("0", 64)}, Contract: Contract, TimeZone: "Asia/Bangkok",
 		PublicKey: key.Public().(ed25519.PublicKey),
@@ -111,6 +118,17 @@ func TestGoldenDocuments(t *testing.T) {
 		MQTT:   Backlog{Outbox: 3, OldestAgeMS: &age, Reconnects: 1}, Storage: "ok",
 		Chain: chainOf(&env, &Record{Seq: 44, Head: headOf(44)}, key),
 	})
+	rev := uint8(0)
+	golden(t, "cmd", Command{
+		Schema: "cmd/1.0", CmdID: "01JNP5Z7Q8N4W3X2Y1V0T9S8R7", IssuedAt: "2026-03-01T20:00:00.123Z", TTLMS: 30000,
+		Expect: &Expect{Epoch: "0123456789abcdef", ShoeID: ShoeID(desk, 731), RoundID: RoundID(desk, 731, 41), Rev: &rev, Alert: AlertID(desk, 123), Phase: PhasePaused},
+		Args:   []byte(`{"cards":{"P2":"8s"}}`), Reason: "seen on camera", Sig: "c2lnbmF0dXJl",
+	})
+	golden(t, "rsp", Rsp{Envelope: envelope("rsp", 41), Reply: Reply{
+		CmdID: "01JNP5Z7Q8N4W3X2Y1V0T9S8R7", Status: Rejected, Code: CodeConflict, Message: "rev is not as expected", Result: Current{Alerts: []string{}},
+	}})
+	golden(t, "rsp-to-nobodys-command", Rsp{Envelope: envelope("rsp", 41), Reply: *Refuse(CodeBadRequest, "cmd_id: want a ULID")})
+	golden(t, "replay", ReplayBatch{Envelope: envelope("replay", 41), CmdID: "01JNP5Z7Q8N4W3X2Y1V0T9S8R7", Events: []json.RawMessage{[]byte(`{"seq":41}`)}, Last: true})
 	golden(t, "health-before-the-first-frame", Health{Envelope: envelope("health", 0), Reader: &ReaderHealth{Refused: map[string]uint64{}}})
 }
 
@@ -172,6 +190,17 @@ func TestGoldenState(t *testing.T) {
 			golden(t, "state-"+c.name, doc)
 		})
 	}
+}
+
+func TestGoldenAlerts(t *testing.T) {
+	s := play(t, plain, dealt([]string{"2s", "Th"}, call, `{"in":"link","device":"reader","up":false}`, `{"in":"answer","do":"ack","by":"pit","alert":"A000001"}`)...)
+	raised := func(uint64) *round.EventText {
+		return &round.EventText{Expected: "the round going on", Seen: "the dealer calls", Rule: "game.md 5"}
+	}
+	golden(t, "alerts", AlertsOf(envelope("alerts", 41), &s, raised))
+	golden(t, "alerts-without-evidence", AlertsOf(envelope("alerts", 41), &s, func(uint64) *round.EventText { return nil }))
+	calm := play(t, plain)
+	golden(t, "alerts-none", AlertsOf(envelope("alerts", 41), &calm, raised))
 }
 
 // Every kind of event keeps all its fields on the way from the journal.

@@ -547,6 +547,9 @@ func say(t *testing.T, addr string, status Status) {
 		t.Fatal(token.Error())
 	}
 	defer c.Disconnect(100)
+	epoch := status.Epoch
+	status.Envelope = envelope("status", status.Seq)
+	status.Epoch = epoch
 	body, err := encode(status)
 	if err != nil {
 		t.Fatal(err)

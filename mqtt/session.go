@@ -445,7 +445,7 @@ func (s *session) publishDocuments(ctx context.Context, table *round.State, all 
 		if err != nil {
 			return err
 		}
-		head, err := encode(env)
+		head, err := json.Marshal(env)
 		if err != nil {
 			return err
 		}

@@ -8,10 +8,6 @@ import (
 	paho "github.com/eclipse/paho.mqtt.golang"
 )
 
-// topics are what a table tells without being asked, with the QoS they are
-// sent at.
-var topics = map[string]byte{"status": 1, "info": 1, "roads": 1, "insurance": 1, "alerts": 1, "state": 1, "event": 1, "health": 0}
-
 // Subscribe connects to a broker and hands every public message of a table to
 // got, in the order of arrival, one at a time; got must not block. retained
 // says that the message was there before. It returns once the broker has
@@ -57,8 +53,10 @@ func Subscribe(ctx context.Context, server, site, table string, got func(topic s
 
 func subscribe(ctx context.Context, client paho.Client, site, table string, got func(string, bool, []byte)) error {
 	filters := map[string]byte{}
-	for name, qos := range topics {
-		filters[Topic(site, table, name)] = qos
+	for _, c := range channels {
+		if c.told() {
+			filters[Topic(site, table, c.name)] = c.qos
+		}
 	}
 	token := client.SubscribeMultiple(filters, func(_ paho.Client, m paho.Message) { got(m.Topic(), m.Retained(), m.Payload()) }).(*paho.SubscribeToken)
 	wait, done := context.WithTimeout(ctx, defaultAck)
