@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -267,23 +268,37 @@ type witness struct {
 	state  mqtt.State
 	health mqtt.Health
 	status mqtt.Status
+	wrong  []error // messages that do not follow their schemas
 }
 
-func audit(t testing.TB, server string) *witness {
+func audit(t testing.TB, server string) *witness { return auditTable(t, server, "test", "t1") }
+
+func auditTable(t testing.TB, server, site, table string) *witness {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	a := &witness{}
-	ended, err := mqtt.Subscribe(ctx, server, "test", "t1", a.message)
+	ended, err := mqtt.Subscribe(ctx, server, site, table, a.message)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { cancel(); <-ended })
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if err := errors.Join(a.wrong...); err != nil {
+			t.Error(err)
+		}
+	})
 	return a
 }
 
 func (a *witness) message(topic string, _ bool, payload []byte) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if err := follows(topic, payload); err != nil {
+		a.wrong = append(a.wrong, err)
+	}
 	switch topic[strings.LastIndexByte(topic, '/')+1:] {
 	case "event":
 		var e mqtt.Event

@@ -488,15 +488,19 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// TestDemoStopped: Ctrl-C ends it with its summary and exit code 0.
+// TestDemoStopped: Ctrl-C ends it with its summary and exit code 0. It uses the
+// broker that is there.
 func TestDemoStopped(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	out := &lockedBuffer{}
+	broker := startMosquitto(t)
+	auditor := auditTable(t, broker.url(), "house", "demo")
 	done := task(func() error {
-		return run(ctx, []string{"demo", "--speed", "200", "--mqtt", "127.0.0.1:0"}, nil, out, out)
+		return run(ctx, []string{"demo", "--speed", "200", "--mqtt", broker.addr()}, nil, out, out)
 	})
 	eventually(t, "three rounds", func() bool { return strings.Count(out.String(), "  Player ") >= 3 })
+	eventually(t, "events at another consumer", func() bool { return auditor.last() > 0 })
 	cancel()
 	select {
 	case err := <-done:
