@@ -2,6 +2,8 @@ package config
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"maps"
@@ -69,6 +71,7 @@ type MQTT struct {
 	Window         int      `mapstructure:"window"`
 	Listen         string   `mapstructure:"listen"`
 	ListenWS       string   `mapstructure:"listen_ws"`
+	Audit          bool     `mapstructure:"audit"`
 }
 
 // Off is the value of MQTT.Listen and MQTT.ListenWS that opens no listener.
@@ -124,6 +127,15 @@ func Load(path string, env []string) (*Config, error) {
 		return nil, newError(problems)
 	}
 	return c, nil
+}
+
+// Hash is the SHA-256, in hexadecimal digits, of every value in force but
+// secrets: two tables with the same hash are configured alike.
+func (c *Config) Hash() string {
+	plain := *c
+	plain.places = nil
+	sum := sha256.Sum256(fmt.Appendf(nil, "%+v", plain)) // a Secret does not print
+	return hex.EncodeToString(sum[:])
 }
 
 // Where tells where the value of a key was given, for errors found by others:

@@ -124,7 +124,7 @@ func TestEveryKeyReachesItsField(t *testing.T) {
 		"journal.dir": "/j", "journal.max_age_days": "31", "journal.max_bytes": "5000000000",
 		"mqtt.servers": "tcp://a:1883,mqtt://b:1884", "mqtt.user": "u", "mqtt.password": "p", "mqtt.client_id": "c",
 		"mqtt.keep_alive_s": "21", "mqtt.write_timeout_ms": "3001", "mqtt.window": "16", "mqtt.listen": "[::1]:0",
-		"mqtt.listen_ws": "off", "control.socket": "/s", "log.level": "debug", "log.format": "json",
+		"mqtt.listen_ws": "off", "mqtt.audit": "true", "control.socket": "/s", "log.level": "debug", "log.format": "json",
 	}
 	var env []string
 	text := ""

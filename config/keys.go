@@ -76,6 +76,7 @@ var sections = []section{
 		{name: "window", value: int64(1), doc: "Messages under way at once; more than 1 may arrive out of order after a reconnect", accepts: within(1, 16)},
 		{name: "listen", value: "127.0.0.1:1883", doc: "Where the broker inside shoed listens; port 0 takes a free one", accepts: loopback},
 		{name: "listen_ws", value: "127.0.0.1:9001", doc: "The same for MQTT over WebSocket", accepts: loopback},
+		{name: "audit", value: false, doc: "Whether the full view goes out too, on the topic audit, which only surveillance may be let read"},
 	}},
 	{"control", "The local command socket.", []key{
 		{name: "socket", value: "/run/shoed/shoed.sock", doc: "Its path", accepts: socketPath},

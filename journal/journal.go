@@ -426,6 +426,11 @@ func (j *Journal) Read(from uint64, fn func(Record) error) error { return j.read
 // LastSnapshot is Reader.LastSnapshot.
 func (j *Journal) LastSnapshot() (Record, bool, error) { return j.reader.LastSnapshot() }
 
+// Told is Reader.Told.
+func (j *Journal) Told(after, through uint64, max int) ([]Record, error) {
+	return j.reader.Told(after, through, max)
+}
+
 // Command is Reader.Command.
 func (j *Journal) Command(source string) (Record, bool, error) { return j.reader.Command(source) }
 

@@ -163,6 +163,19 @@ func (r *Reader) LastSnapshot() (last Record, found bool, err error) {
 	return last, found, err
 }
 
+// Told gives the events and commands after record number after, up to number through, in order, at most max of them:
+// what may be told to surveillance. Those dropped by a Prune are passed over.
+func (r *Reader) Told(after, through uint64, max int) (records []Record, err error) {
+	err = r.view(func(tx *sql.Tx, anchor tip) error {
+		const where = "r.no > ? AND r.no <= ? AND r.kind IN (3, 6) ORDER BY r.no LIMIT ?"
+		return checked(tx, anchor, "NOT INDEXED", where, []any{int64(after), int64(through), int64(max)}, func(rec *Record, _ tip) error {
+			records = append(records, *rec)
+			return nil
+		})
+	})
+	return records, err
+}
+
 // Command gives the newest command with that source; false if there is none, or none any more.
 func (r *Reader) Command(source string) (last Record, found bool, err error) {
 	err = r.view(func(tx *sql.Tx, anchor tip) error {

@@ -39,7 +39,7 @@ type Record struct {
 	No     uint64    // the journal's own number (jseq), contiguous from 1; set by Append
 	At     time.Time // when it happened: the stamp of the byte that caused it, kept to the nanosecond
 	Kind   Kind
-	Source string // device the bytes came from; of a command its sender and id; "" otherwise
+	Source string // device the bytes came from; of a command its sender and id, also with the events it led to; "" otherwise
 	Seq    uint64 // number of a public event, contiguous from 1 for the life of the journal; 0 otherwise
 	Body   []byte
 	Head   [sha256.Size]byte // of a public event: the Hash of its Head; set by Append and Events

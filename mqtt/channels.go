@@ -29,6 +29,7 @@ var channels = [...]channel{
 	{name: "alerts", retained: true, qos: 1, payload: Alerts{}, about: "The alerts that stand and wait for somebody, each with its ready-made answers."},
 	{name: "state", retained: true, qos: 1, payload: State{}, about: "The table as it has shown itself; published last, after the events that it reflects."},
 	{name: "event", qos: 1, payload: Event{}, about: "Every public event, in order, numbered without a gap."},
+	{name: "audit", qos: 1, payload: Audit{}, about: "For surveillance, off by default: every event of the full view and every command, in order."},
 	{name: "health", payload: Health{}, about: "Every 20 s: how the controller is, and the seq that a consumer should have."},
 	{name: "cmd", rest: "/{user}/{command}", in: true, qos: 1, payload: Command{}, about: "What a person or system asks of the table; at most 8 KB, never retained."},
 	{name: "rsp", rest: "/{user}/{command}", qos: 1, payload: Rsp{}, about: "What has become of a command; one or two replies."},

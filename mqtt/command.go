@@ -298,6 +298,18 @@ type Rsp struct {
 	Reply
 }
 
+// Given is a command and what became of it, as the journal keeps it and audit
+// tells it. The newest of a command has its last reply.
+type Given struct {
+	User    string  `json:"user"`
+	Command string  `json:"command"`
+	By      string  `json:"by"`              // who is answerable; two names when another person approved it
+	Local   bool    `json:"local,omitempty"` // given at the table itself
+	Body    Command `json:"body"`
+	Seq     uint64  `json:"seq"` // of the last event that the reply reflects
+	Reply   Reply   `json:"reply"`
+}
+
 // Refuse is the reply that a command has no effect.
 func Refuse(code ReplyCode, format string, args ...any) *Reply {
 	return &Reply{Status: Rejected, Code: code, Message: fmt.Sprintf(format, args...)}

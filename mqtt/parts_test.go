@@ -6,7 +6,7 @@ import (
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
-	crand "crypto/rand"
+	"crypto/rand"
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
@@ -26,6 +26,7 @@ import (
 	"testing"
 	"time"
 
+	paho "github.com/eclipse/paho.mqtt.golang"
 	"github.com/eclipse/paho.mqtt.golang/packets"
 )
 
@@ -59,7 +60,7 @@ func TestMain(m *testing.M) {
 var certificates string // directory of cert.pem and key.pem for 127.0.0.1
 
 func makeCertificate(dir string) error {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), crand.Reader)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return err
 	}
@@ -68,7 +69,7 @@ func makeCertificate(dir string) error {
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 	}
-	cert, err := x509.CreateCertificate(crand.Reader, &template, &template, &key.PublicKey, key)
+	cert, err := x509.CreateCertificate(rand.Reader, &template, &template, &key.PublicKey, key)
 	if err != nil {
 		return err
 	}
@@ -266,7 +267,7 @@ func publish(t testing.TB, d *table, server string, change func(*Options)) *runn
 	r := &running{t: t, log: &lines{}, ended: make(chan error, 1)}
 	o := Options{
 		Servers: []string{"mqtt://" + server}, ClientID: "shoed-" + desk, Site: site, Table: desk, Epoch: "e1",
-		Software: Software{Version: "1.2.3", Commit: "abc", SHA256: "00"}, Reader: Reader{Protocol: "angel", Device: "/dev/shoe"},
+		Software: Software{Version: "1.2.3", Commit: "abc", SHA256: "00"}, Reader: Reader{Protocol: "angel", Device: "/dev/shoe"}, ConfigHash: strings.Repeat("c", 64),
 		Outbox: d.outbox(), Clock: func() string { return "synced" }, Key: key, Log: slog.New(slog.NewTextHandler(r.log, nil)),
 		After: func(wait time.Duration) <-chan time.Time { return time.After(wait / 100) },
 	}
@@ -326,6 +327,30 @@ func (in *inbox) consume(server string) {
 	}
 	in.gone = gone
 	in.t.Cleanup(cancel)
+}
+
+// listen subscribes to more of the table's topics, over a connection of its own.
+func (in *inbox) listen(server string, names ...string) paho.Client {
+	in.t.Helper()
+	u, err := parseServer("mqtt://" + server)
+	if err != nil {
+		in.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	in.t.Cleanup(cancel)
+	client := paho.NewClient(clientOptions(ctx, u, rand.Text()[:16], defaultKeepAlive, defaultWrite))
+	filters := map[string]byte{}
+	for _, name := range names {
+		filters[Topic(site, desk, name)] = 1
+	}
+	for _, token := range []func() paho.Token{client.Connect, func() paho.Token {
+		return client.SubscribeMultiple(filters, func(_ paho.Client, m paho.Message) { in.take(m.Topic(), m.Retained(), m.Payload()) })
+	}} {
+		if got := token(); !got.WaitTimeout(patience) || got.Error() != nil {
+			in.t.Fatalf("%s: %v", server, got.Error())
+		}
+	}
+	return client
 }
 
 // read subscribes with QoS 0 and never writes again. Such a consumer gets all

@@ -94,12 +94,14 @@ type Software struct {
 // Reader is the card reader as it is configured.
 type Reader struct {
 	Protocol string `json:"protocol"`
+	Masked   *bool  `json:"masked"` // it names a card's face only later; null until it has told one
 	Device   string `json:"device"`
 }
 
 // Game is what is dealt, by which rules.
 type Game struct {
 	Decks        uint8    `json:"decks"`
+	CommissionBP uint16   `json:"commission_bp"` // of a Banker win, in hundredths of a percent
 	Rules        []string `json:"rules"`         // name=value, game.md
 	RulesHash    string   `json:"rules_hash"`    // SHA-256 over Rules, a line each, and both tables
 	RulesRelaxed []string `json:"rules_relaxed"` // those looser than the defaults
@@ -170,15 +172,37 @@ func ParseLimits(args []byte) (*Limits, error) {
 // Info is the retained document info/1.0.
 type Info struct {
 	Envelope
-	Names    map[string]string `json:"names,omitempty"` // what people call the table, per language
-	Game     Game              `json:"game"`
-	Limits   *Limits           `json:"limits,omitempty"` // absent until somebody has set them
-	Reader   Reader            `json:"reader"`
-	Software Software          `json:"software"`
-	Contract string            `json:"contract"`
-	TimeZone string            `json:"time_zone,omitempty"` // IANA name
+	Names      map[string]string `json:"names,omitempty"` // what people call the table, per language
+	Game       Game              `json:"game"`
+	Limits     *Limits           `json:"limits,omitempty"` // absent until somebody has set them
+	Reader     Reader            `json:"reader"`
+	Placement  string            `json:"placement"` // which sensors see the boxes: none, presence, rfid
+	Software   Software          `json:"software"`
+	Contract   string            `json:"contract"`
+	Locales    []string          `json:"locales"`             // languages that texts come in
+	ConfigHash string            `json:"config_hash"`         // SHA-256 over the effective configuration, without secrets
+	TimeZone   string            `json:"time_zone,omitempty"` // IANA name
 
 	PublicKey []byte `json:"public_key"` // Ed25519, base64: what the table signs with; a new one was made when it changes
+}
+
+// Facts are what info tells besides the rules.
+type Facts struct {
+	Limits *Limits
+	Masked *bool // the reader masks faces; nil until it has told a card
+}
+
+var noFacts Facts
+
+func (p *Publisher) info(env Envelope, s *round.State) Info {
+	facts := p.facts()
+	reader := p.o.Reader
+	reader.Masked = facts.Masked
+	return Info{
+		Envelope: env, Names: p.o.Names, Game: gameOf(s.Rules), Limits: facts.Limits, Reader: reader, Placement: s.Rules.Placement.String(),
+		Software: p.o.Software, Contract: Contract, Locales: []string{"en"}, ConfigHash: p.o.ConfigHash, TimeZone: p.o.TimeZone,
+		PublicKey: p.o.Key.Public().(ed25519.PublicKey),
+	}
 }
 
 func gameOf(rules round.Rules) Game {
@@ -188,7 +212,7 @@ func gameOf(rules round.Rules) Game {
 	if relaxed == nil {
 		relaxed = []string{}
 	}
-	game := Game{Decks: rules.Decks, Rules: texts, RulesHash: hex.EncodeToString(sum[:]), RulesRelaxed: relaxed, Bets: []Bet{}, Insurance: []Insurance{}}
+	game := Game{Decks: rules.Decks, CommissionBP: rules.CommissionBP, Rules: texts, RulesHash: hex.EncodeToString(sum[:]), RulesRelaxed: relaxed, Bets: []Bet{}, Insurance: []Insurance{}}
 	for _, row := range rules.Bets.Rows[:rules.Bets.N] {
 		if rules.Offered(row.Bet) {
 			game.Bets = append(game.Bets, Bet{row.Bet.String(), row.Tier.String(), rules.Pays(row).String(), row.Last})
@@ -210,7 +234,7 @@ func gameOf(rules round.Rules) Game {
 type Phase string
 
 const (
-	PhaseClosed        Phase = "closed" // no shoe
+	PhaseClosed        Phase = "closed" // no shoe, or closed by a supervisor
 	PhaseBurning       Phase = "burning"
 	PhaseReady         Phase = "ready" // a round may begin
 	PhaseBetting       Phase = "betting"
@@ -229,7 +253,7 @@ func phaseOf(s *round.State) Phase {
 	switch {
 	case s.PausedBy != 0:
 		return PhasePaused
-	case s.Shoe.Phase == round.NoShoe:
+	case s.Shoe.Phase == round.NoShoe, s.Closed:
 		return PhaseClosed
 	case s.Shoe.Phase == round.ShoeFirst, s.Shoe.Phase == round.ShoeBurning:
 		return PhaseBurning
@@ -310,8 +334,9 @@ type State struct {
 	Paused       *Paused  `json:"paused"`
 	Shoe         *Shoe    `json:"shoe"`
 	Round        *Round   `json:"round"`
-	Last         *Decided `json:"last"`           // the last decided round of this shoe
-	Bets         string   `json:"bets,omitempty"` // open or closed; absent when nobody tells
+	Last         *Decided `json:"last"`                     // the last decided round of this shoe
+	Bets         string   `json:"bets,omitempty"`           // open or closed; absent when nobody tells
+	BetsClosesAt string   `json:"bets_closes_at,omitempty"` // as announced while they are open
 	Counts       Counts   `json:"counts"`
 	Devices      Devices  `json:"devices"`
 	AlertsActive int      `json:"alerts_active"`
@@ -332,6 +357,9 @@ func StateOf(env Envelope, s *round.State) State {
 	}
 	if s.ReaderDown {
 		doc.Devices.Reader = "down"
+	}
+	if s.BetsCloseAt != 0 {
+		doc.BetsClosesAt = stamp(time.Unix(0, s.BetsCloseAt))
 	}
 	for i := range s.Alerts {
 		if a := &s.Alerts[i]; a.No != 0 && a.Public() {
@@ -410,12 +438,21 @@ func pausedOf(table string, s *round.State) *Paused {
 	return doc
 }
 
-// Record is one public event as the journal keeps it.
+// Record is one event as the journal keeps it, or a command.
 type Record struct {
-	Seq  uint64
-	At   time.Time
-	Body []byte   // one JSON line: seq, at, then the fields of round.EventText
-	Head [32]byte // of the journal's chain at it, fit to be published
+	No      uint64 // the journal's own number
+	Seq     uint64 // 0 for what is not public
+	At      time.Time
+	Command bool     // Body is a Given
+	Cause   string   // user/cmd_id of the command that led to the event; "" without one
+	Body    []byte   // of an event one JSON line: seq, at, then the fields of round.EventText
+	Head    [32]byte // of the journal's chain at it, fit to be published
+}
+
+// Cause is the command that led to an event.
+type Cause struct {
+	CmdID string `json:"cmd_id"`
+	User  string `json:"user"`
 }
 
 // Event is the message event/1.0: an event as game.md section 7 writes it,
@@ -425,6 +462,7 @@ type Event struct {
 	round.EventText
 	ShoeID  string `json:"shoe_id,omitempty"`
 	RoundID string `json:"round_id,omitempty"`
+	Cause   *Cause `json:"cause,omitempty"` // the command that led to it
 	Chain   *Chain `json:"chain,omitempty"` // with what a round came to
 }
 
@@ -451,6 +489,9 @@ func EventOf(env Envelope, r Record, key ed25519.PrivateKey) (Event, error) {
 		if doc.Round != nil {
 			doc.RoundID = RoundID(env.Table, *doc.Shoe, *doc.Round)
 		}
+	}
+	if user, id, found := strings.Cut(r.Cause, "/"); found {
+		doc.Cause = &Cause{CmdID: id, User: user}
 	}
 	if isResult(doc.Ev) {
 		doc.Chain = chainOf(&env, &r, key)

@@ -106,7 +106,8 @@ func TestGoldenDocuments(t *testing.T) {
 			Insurance: []Insurance{{1, "banker", "one_hand_shown", "not_shown", "7", "player", "2:1"}},
 			RTPMax:    &odds.Fraction{Rat: big.NewRat(9894, 10000)},
 		},
-		Reader:   Reader{Protocol: "angel", Device: "/dev/serial/by-id/usb-FTDI"},
+		Limits: &Limits{Currency: "THB", Min: 100, Max: 50000, Differential: 200000, Bets: map[string]BetLimit{"tie": {Min: 100, Max: 5000}}},
+		Reader: Reader{Protocol: "angel", Masked: new(bool), Device: "/dev/serial/by-id/usb-FTDI"}, Placement: "none", Locales: []string{"en"}, ConfigHash: strings.Repeat("c", 64),
 		Software: Software{Version: "1.2.3", Commit: "b4e3538", SHA256: strings.Repeat("0", 64)}, Contract: Contract, TimeZone: "Asia/Bangkok",
 		PublicKey: key.Public().(ed25519.PublicKey),
 	})
@@ -128,6 +129,9 @@ func TestGoldenDocuments(t *testing.T) {
 		CmdID: "01JNP5Z7Q8N4W3X2Y1V0T9S8R7", Status: Rejected, Code: CodeConflict, Message: "rev is not as expected", Result: Current{Alerts: []string{}},
 	}})
 	golden(t, "rsp-to-nobodys-command", Rsp{Envelope: envelope("rsp", 41), Reply: *Refuse(CodeBadRequest, "cmd_id: want a ULID")})
+	given := Given{User: "anna", Command: "void", By: "anna+bela", Seq: 41, Reply: Reply{CmdID: "01JNP5Z7Q8N4W3X2Y1V0T9S8R7", Status: Done, Code: CodeOK},
+		Body: Command{Schema: "cmd/1.0", CmdID: "01JNP5Z7Q8N4W3X2Y1V0T9S8R7", IssuedAt: "2026-03-01T20:00:00.123Z", TTLMS: 30000}}
+	golden(t, "audit-command", Audit{Event: Event{Envelope: envelope("audit", 41), EventText: round.EventText{Ev: commandEv}}, JSeq: 99, Given: &given})
 	golden(t, "replay", ReplayBatch{Envelope: envelope("replay", 41), CmdID: "01JNP5Z7Q8N4W3X2Y1V0T9S8R7", Events: []json.RawMessage{[]byte(`{"seq":41}`)}, Last: true})
 	golden(t, "health-before-the-first-frame", Health{Envelope: envelope("health", 0), Reader: &ReaderHealth{Refused: map[string]uint64{}}})
 }

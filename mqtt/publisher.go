@@ -39,6 +39,10 @@ type Outbox struct {
 	// Events gives up to max public events that follow the one numbered
 	// after, in order, all of them durable.
 	Events func(after uint64, max int) ([]Record, error)
+	// Audit gives events and commands, public or not, by the journal's own
+	// numbers: those after one, up to another, at most max, in order. Optional:
+	// nil publishes no audit.
+	Audit func(after, through uint64, max int) ([]Record, error)
 	// Deliver notes that a broker has acknowledged every event up to seq. It
 	// need not be durable at once: what is lost of it is sent again.
 	Deliver func(seq uint64) error
@@ -48,8 +52,9 @@ type Outbox struct {
 	Session func() (uint64, error)
 	// Table is the latest adopted state; events up to its Seq are durable.
 	Table func() round.State
-	// Limits are the bets' limits, another pointer when they change; optional.
-	Limits func() *Limits
+	// Facts are what info tells besides the rules, at another address when they
+	// change; optional.
+	Facts func() *Facts
 }
 
 // Options of a Publisher. Those said to be optional may be zero.
@@ -66,6 +71,7 @@ type Options struct {
 	Software    Software
 	Reader      Reader
 	TimeZone    string
+	ConfigHash  string             // of the effective configuration, without secrets
 	Key         ed25519.PrivateKey // the table's, which signs the chain's heads
 	Sim         bool               // everything comes from a simulated shoe
 
@@ -196,11 +202,11 @@ func (p *Publisher) Reply(user, name string, seq uint64, r Reply) {
 	}
 }
 
-func (p *Publisher) limits() *Limits {
-	if p.o.Outbox.Limits == nil {
-		return nil
+func (p *Publisher) facts() *Facts {
+	if p.o.Outbox.Facts == nil {
+		return &noFacts
 	}
-	return p.o.Outbox.Limits()
+	return p.o.Outbox.Facts()
 }
 
 // raised is the event that raised an alert; nil when the journal has dropped it

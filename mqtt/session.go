@@ -3,7 +3,6 @@ package mqtt
 import (
 	"bytes"
 	"context"
-	"crypto/ed25519"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -43,11 +42,7 @@ var documents = [...]struct {
 	eachSeq bool
 }{
 	{name: "info", build: func(p *Publisher, env Envelope, s *round.State) any {
-		return Info{
-			Envelope: env, Names: p.o.Names, Game: gameOf(s.Rules), Reader: p.o.Reader,
-			Software: p.o.Software, Contract: Contract, TimeZone: p.o.TimeZone,
-			PublicKey: p.o.Key.Public().(ed25519.PublicKey), Limits: p.limits(),
-		}
+		return p.info(env, s)
 	}, same: func(told, now *round.State) bool { return told.Rules == now.Rules }},
 	{name: "roads", build: func(_ *Publisher, env Envelope, s *round.State) any { return RoadsOf(env, s) }, same: (*round.State).SameRoads},
 	{name: "insurance", build: func(_ *Publisher, env Envelope, s *round.State) any { return InsuranceOf(env, s) }},
@@ -76,11 +71,13 @@ type session struct {
 	acked  uint64   // every event up to it is acknowledged
 	retry  <-chan time.Time
 
-	replaying *Replay // under way
+	audited   uint64   // the journal's number up to which audit was sent
+	aside     []Record // read for audit, not sent
+	replaying *Replay  // under way
 
-	kept   [len(documents)][]byte // the last acknowledged content of each document
-	told   round.State            // the state that the documents tell
-	limits *Limits                // and the limits
+	kept  [len(documents)][]byte // the last acknowledged content of each document
+	told  round.State            // the state that the documents tell
+	facts *Facts                 // and the facts
 }
 
 // sent is an event on its way.
@@ -183,6 +180,7 @@ func (s *session) announce(ctx context.Context) error {
 	}
 	s.acked = p.o.Outbox.Delivered()
 	s.handed = s.acked
+	s.audited = s.auditFrom()
 	// The state may be ahead of the events here, and only here: a board shows
 	// it at once and knows what then comes delayed as past.
 	table := p.o.Outbox.Table()
@@ -322,54 +320,66 @@ func (s *session) follow(ctx context.Context) error {
 // send fills the window. The error is the connection's.
 func (s *session) send() error {
 	for len(s.window) < s.p.o.Window && s.retry == nil {
-		seq, body, err := s.next()
+		next, err := s.next()
 		if err != nil {
 			// Nothing is skipped: whatever is wrong must be put right.
 			s.p.report(slog.LevelError, "outbox_unreadable", nil, "events are not published: look at the journal", "after", s.handed, "error", err)
 			s.batch, s.retry = nil, s.p.o.After(outboxRetry)
 			return nil
 		}
-		if body == nil {
+		if next.body == nil {
 			return nil
 		}
-		token := s.client.Publish(s.p.topic("event"), 1, false, body)
-		s.window = append(s.window, sent{seq, token, time.Now()})
-		s.handed = seq
-		s.p.handed = max(s.p.handed, seq)
+		token := s.client.Publish(s.p.topic(next.topic), 1, false, next.body)
+		s.window = append(s.window, sent{next.seq, token, time.Now()})
+		s.handed = next.seq
+		s.p.handed = max(s.p.handed, next.seq)
 		if done(token) && token.Error() != nil {
-			return fmt.Errorf("event %d: %w", seq, token.Error())
+			return fmt.Errorf("%s %d: %w", next.topic, next.seq, token.Error())
 		}
 	}
 	return nil
 }
 
-// next takes the next event as its message; without a body there is none.
-func (s *session) next() (seq uint64, body []byte, err error) {
+// item is a message that is due.
+type item struct {
+	topic string
+	seq   uint64 // of the last event with it and those before it
+	body  []byte // nil: none is due
+}
+
+// next takes the next message: an event, or what audit has to tell before it.
+func (s *session) next() (item, error) {
 	if len(s.batch) == 0 {
 		if s.p.o.Outbox.Table().Seq <= s.handed {
-			return 0, nil, nil
+			return item{}, nil
 		}
+		var err error
 		if s.batch, err = s.p.o.Outbox.Events(s.handed, readAhead); err != nil || len(s.batch) == 0 {
-			return 0, nil, err
+			return item{}, err
 		}
 	}
 	r := s.batch[0]
 	if r.Seq <= s.handed {
-		return 0, nil, fmt.Errorf("event %d comes after event %d", r.Seq, s.handed)
+		return item{}, fmt.Errorf("event %d comes after event %d", r.Seq, s.handed)
+	}
+	if body, err := s.nextAudit(&r); err != nil || body != nil {
+		return item{"audit", s.handed, body}, err
 	}
 	if r.Seq != s.handed+1 {
 		s.p.report(slog.LevelError, "outbox_gap", nil, "events are gone from the journal and cannot be sent", "after", s.handed, "next", r.Seq)
 	}
 	event, err := s.p.event(r, r.Seq <= s.delayed)
 	if err != nil {
-		return 0, nil, err
+		return item{}, err
 	}
-	if body, err = encode(event); err != nil {
-		return 0, nil, fmt.Errorf("event %d: %w", r.Seq, err)
+	body, err := encode(event)
+	if err != nil {
+		return item{}, fmt.Errorf("event %d: %w", r.Seq, err)
 	}
 	s.p.resolved("outbox_unreadable")
 	s.batch = s.batch[1:]
-	return r.Seq, body, nil
+	return item{"event", r.Seq, body}, nil
 }
 
 // oldest gives the channels that tell that the oldest event in flight has been
@@ -436,8 +446,9 @@ func (s *session) settle(ctx context.Context) error {
 // that differ, in more than seq, time and clock, from what this connection has had
 // acknowledged.
 func (s *session) publishDocuments(ctx context.Context, table *round.State, all bool) error {
+	facts := s.p.facts()
 	for i, d := range documents {
-		if !all && d.same != nil && d.same(&s.told, table) && !(d.name == "info" && s.limits != s.p.limits()) {
+		if !all && d.same != nil && d.same(&s.told, table) && !(d.name == "info" && s.facts != facts) {
 			continue
 		}
 		env := s.p.envelope(d.name, table.Seq, s.p.o.Now())
@@ -458,7 +469,7 @@ func (s *session) publishDocuments(ctx context.Context, table *round.State, all 
 		}
 		s.kept[i] = content
 	}
-	s.told, s.limits = *table, s.p.limits()
+	s.told, s.facts = *table, facts
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"shoed/odds"
 	"shoed/round"
 )
 
@@ -20,6 +21,7 @@ type table struct {
 	state      round.State
 	shoe       []round.Card
 	records    []Record
+	full       []Record // private events too, and commands
 	delivered  uint64
 	deliveries []uint64
 	sessions   uint64
@@ -156,14 +158,16 @@ func (d *table) step(in round.Input) {
 	}
 	for i := range events {
 		e := &events[i]
-		if e.Seq == 0 {
-			continue
-		}
+		_ = odds.Fill(e)
 		body, err := e.AppendText(nil)
 		if err != nil {
 			d.t.Error(err)
 		}
-		d.records = append(d.records, Record{Seq: e.Seq, At: e.At, Body: body, Head: headOf(e.Seq)})
+		d.full = append(d.full, Record{No: uint64(len(d.full) + 1), Seq: e.Seq, At: e.At, Body: body, Head: headOf(e.Seq)})
+		if e.Seq == 0 {
+			continue
+		}
+		d.records = append(d.records, d.full[len(d.full)-1])
 		if d.seen != nil {
 			d.seen(e, &next)
 		}

@@ -65,6 +65,20 @@ func Edge(o round.Offer) *big.Rat {
 	return edge(o.Lose, o.Den, TierPrice{Pays: o.Pays, Num: o.Win})
 }
 
+// EdgeOf is the edge of an offer in text, for the full view; nil when it cannot
+// be told.
+func EdgeOf(o *round.OfferText) *round.EdgeText {
+	pays, err := round.ParseRatio(o.Pays)
+	if err != nil || o.Den == nil {
+		return nil
+	}
+	e := Edge(round.Offer{Pays: pays, Win: *o.Win, Push: *o.Push, Lose: *o.Lose, Den: *o.Den})
+	if e == nil || !e.Num().IsInt64() || !e.Denom().IsUint64() {
+		return nil
+	}
+	return &round.EdgeText{Num: e.Num().Int64(), Den: e.Denom().Uint64()}
+}
+
 // Fair is what a filled offer would pay a unit at an edge of zero; nil when it
 // cannot win.
 func Fair(o round.Offer) *big.Rat {

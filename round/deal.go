@@ -172,6 +172,7 @@ func (t *step) begin() {
 	t.Shoe.Rounds++
 	t.Round = Round{No: t.Shoe.Rounds, Open: true, Free: t.NextFree, Order: t.NextOrder}
 	t.Bets, t.Started, t.Cleared, t.NextFree, t.NextOrder = BetsUnknown, false, false, false, 0
+	t.BetsCloseAt = 0
 	t.Closed = false // whatever was said, it deals
 	if t.Round.Free {
 		t.emit(Event{Kind: FreeHandOpened})

@@ -87,6 +87,8 @@ const (
 	PlacementRFID
 )
 
+func (p PlacementRule) String() string { return placementText[p] }
+
 // MaxDecks is the most decks a shoe may have.
 const MaxDecks = 12
 

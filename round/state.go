@@ -33,12 +33,13 @@ type State struct {
 	ReaderDown bool        // the reader's link is down
 	Closed     bool        // the table is closed until somebody or a round opens it
 
-	Bets    BetsState
-	Started bool    // the start button was pressed since the last round
-	Placed  uint8   // boxes with a card in them, a bit each
-	Cleared bool    // all boxes were empty since the last round
-	Tally   Tally   // of this shoe
-	Last    Summary // the last decided round
+	Bets        BetsState
+	BetsCloseAt int64   // ns UTC, as announced; 0 when nobody said
+	Started     bool    // the start button was pressed since the last round
+	Placed      uint8   // boxes with a card in them, a bit each
+	Cleared     bool    // all boxes were empty since the last round
+	Tally       Tally   // of this shoe
+	Last        Summary // the last decided round
 }
 
 // New is a table that has never seen a shoe.

@@ -50,7 +50,7 @@ func (t *step) take(in *Input) {
 	case InReveal:
 		t.reveal(in.Box, in.Hand)
 	case InBets:
-		t.bets(in.Open)
+		t.bets(in.Open, in.ClosesAt)
 	case InInsurance:
 		t.insurance(&in.Insurance)
 	case InButton:
@@ -148,12 +148,15 @@ func (t *step) boxes(placed bool, b Box) {
 }
 
 // bets were opened or closed. Opening them says that the next round begins.
-func (t *step) bets(open bool) {
-	if !open {
+func (t *step) bets(open bool, closesAt time.Time) {
+	if t.BetsCloseAt = 0; !open {
 		t.Bets = BetsClosed
 		return
 	}
 	t.Bets = BetsOpen
+	if !closesAt.IsZero() {
+		t.BetsCloseAt = closesAt.UnixNano()
+	}
 	if t.Rules.RoundStart == StartBets {
 		t.nextRoundStarts()
 	}

@@ -208,14 +208,20 @@ func (i *Insurance) set(name string, raw json.RawMessage) error {
 	if err := json.Unmarshal(raw, &text); err != nil {
 		return err
 	}
+	var err error
+	i.Pays, err = ParseRatio(text)
+	return err
+}
+
+// ParseRatio reads what a bet pays, such as 11:1.
+func ParseRatio(text string) (Ratio, error) {
 	num, den, _ := strings.Cut(text, ":")
 	n, err1 := strconv.ParseUint(num, 10, 16)
 	d, err2 := strconv.ParseUint(den, 10, 16)
 	if err1 != nil || err2 != nil || d == 0 {
-		return fmt.Errorf("%q is not a ratio like 11:1", text)
+		return Ratio{}, fmt.Errorf("%q is not a ratio like 11:1", text)
 	}
-	i.Pays = Ratio{uint16(n), uint16(d)}
-	return nil
+	return Ratio{uint16(n), uint16(d)}, nil
 }
 
 func (a *Answer) set(name string, raw json.RawMessage) error {

@@ -20,42 +20,28 @@ const commandsWaiting = 32
 // request is a command on its way to the core.
 type request struct {
 	mqtt.Request
-	by   string       // who is answerable for it, as events and journal name him
-	told func(*reply) // is given the reply; never blocks
+	by   string                              // who is answerable for it, as events and journal name him
+	told func(seq uint64, reply *mqtt.Reply) // is given the reply and the last event that it reflects; never blocks
 }
 
-// reply is a reply and the last event that it reflects.
-type reply struct {
-	Seq uint64 `json:"seq"`
-	mqtt.Reply
-}
-
-// commandText is the body of a command's record. The newest record of a command
-// has its last reply.
-type commandText struct {
-	User    string        `json:"user"`
-	Command string        `json:"command"`
-	By      string        `json:"by"`
-	Local   bool          `json:"local,omitempty"`
-	Body    *mqtt.Command `json:"body"`
-	Reply   reply         `json:"reply"`
-}
-
-// desk is what people have said of the table that the game does not know of. It
-// is kept with the snapshots.
+// desk is what the game does not know of: what people have said of the table,
+// and which kind of reader it has. It is kept with the snapshots.
 type desk struct {
 	Dealer string       `json:"dealer,omitempty"`
 	Limits *mqtt.Limits `json:"limits,omitempty"`
+	Masked *bool        `json:"masked,omitempty"` // the reader masks faces; nil until it has told a card
 }
+
+func (d *desk) facts() *mqtt.Facts { return &mqtt.Facts{Limits: d.Limits, Masked: d.Masked} }
 
 // command takes what a recorded command said of the table.
 func (d *desk) command(rec journal.Record) error {
-	var text commandText
-	if err := json.Unmarshal(rec.Body, &text); err != nil {
+	var g mqtt.Given
+	if err := json.Unmarshal(rec.Body, &g); err != nil {
 		return fmt.Errorf("journal record %d: %w", rec.No, err)
 	}
-	if text.Reply.Status == mqtt.Done {
-		d.set(text.Command, text.Body.Args) // it passed when it was recorded
+	if g.Reply.Status == mqtt.Done {
+		return d.set(g.Command, g.Body.Args)
 	}
 	return nil
 }
@@ -92,17 +78,17 @@ func (c *core) command(ctx context.Context, r request) error {
 	rec, seen, err := c.journal.Command(source(&r.Request))
 	if err != nil {
 		c.log.Error("a command is refused: the journal cannot be read", "code", "command.unread", "error", err)
-		r.told(&reply{c.state.Seq, mqtt.Reply{CmdID: r.Command.CmdID, Status: mqtt.Failed, Code: mqtt.CodeInternal, Message: "the journal cannot be read"}})
+		r.told(c.state.Seq, &mqtt.Reply{CmdID: r.Command.CmdID, Status: mqtt.Failed, Code: mqtt.CodeInternal, Message: "the journal cannot be read"})
 		return nil
 	}
 	if seen {
-		var text commandText
-		if err := json.Unmarshal(rec.Body, &text); err != nil {
+		var g mqtt.Given
+		if err := json.Unmarshal(rec.Body, &g); err != nil {
 			return fmt.Errorf("journal record %d: %w", rec.No, err)
 		}
-		text.Reply.Duplicate = true
+		g.Reply.Duplicate = true
 		c.gate.Count(mqtt.CodeDuplicate)
-		r.told(&text.Reply)
+		r.told(g.Seq, &g.Reply)
 		return nil
 	}
 	next, d := c.state, c.desk
@@ -118,12 +104,12 @@ func (c *core) command(ctx context.Context, r request) error {
 	}
 	if c.desk != d {
 		c.desk = d
-		c.posted.Store(d.Limits)
+		c.facts.Store(d.facts())
 		c.adopted()
 	}
 	for i := range answers {
 		c.gate.Count(answers[i].reply.Code)
-		answers[i].told(&answers[i].reply)
+		answers[i].told(next.Seq, &answers[i].reply)
 		c.follow(&answers[i])
 	}
 	return nil
@@ -132,15 +118,17 @@ func (c *core) command(ctx context.Context, r request) error {
 // answered is a command with its reply.
 type answered struct {
 	request
-	reply reply
+	reply mqtt.Reply
 }
 
+// source names a command in the journal: its own record, and the events that it
+// led to.
 func source(r *mqtt.Request) string { return r.User + "/" + r.Command.CmdID }
 
 // record adds the command with its reply to those to be made durable.
 func (a *answered) record(c *core, seq uint64) error {
-	a.reply.CmdID, a.reply.Seq = a.Command.CmdID, seq
-	body, err := json.Marshal(commandText{a.User, a.Name, a.by, a.Local, &a.Command, a.reply})
+	a.reply.CmdID = a.Command.CmdID
+	body, err := json.Marshal(mqtt.Given{User: a.User, Command: a.Name, By: a.by, Local: a.Local, Body: a.Command, Seq: seq, Reply: a.reply})
 	if err != nil {
 		return err
 	}
@@ -154,13 +142,13 @@ func (c *core) decide(next *round.State, d *desk, r *request) []answered {
 	switch {
 	case refused != nil && refused.Code == mqtt.CodeNeedsSecond:
 		c.waiting[r.Command.CmdID] = waiting{*r, time.Now().Add(mqtt.SecondWithin)}
-		return []answered{{*r, reply{Reply: *refused}}}
+		return []answered{{*r, *refused}}
 	case refused != nil:
-		return []answered{{*r, reply{Reply: *refused}}}
+		return []answered{{*r, *refused}}
 	case r.Name == "approve":
 		return c.approve(next, d, r)
 	}
-	return []answered{{*r, reply{Reply: *c.perform(next, d, r)}}}
+	return []answered{{*r, *c.perform(next, d, r)}}
 }
 
 // approve lets a command that waits have its effect, if another person says so
@@ -171,7 +159,7 @@ func (c *core) approve(next *round.State, d *desk, second *request) []answered {
 	}
 	_ = json.Unmarshal(second.Command.Args, &args) // an absent id is unknown
 	first, known := c.waiting[args.CmdID]
-	answer := func(r *mqtt.Reply) []answered { return []answered{{*second, reply{Reply: *r}}} }
+	answer := func(r *mqtt.Reply) []answered { return []answered{{*second, *r}} }
 	switch {
 	case !known:
 		return answer(mqtt.Refuse(mqtt.CodeNotApplicable, "no command %q waits for a second person", args.CmdID))
@@ -187,7 +175,7 @@ func (c *core) approve(next *round.State, d *desk, second *request) []answered {
 	}
 	own := *outcome
 	own.Result = nil
-	return append(answer(&own), answered{first.request, reply{Reply: *outcome}})
+	return append(answer(&own), answered{first.request, *outcome})
 }
 
 // expire ends what has waited too long for a second person.
@@ -198,7 +186,7 @@ func (c *core) expire(ctx context.Context) error {
 		}
 		delete(c.waiting, id)
 		c.begin()
-		a := answered{w.request, reply{Reply: *mqtt.Refuse(mqtt.CodeExpired, "no second person approved it within a minute")}}
+		a := answered{w.request, *mqtt.Refuse(mqtt.CodeExpired, "no second person approved it within a minute")}
 		if err := a.record(c, c.state.Seq); err != nil {
 			return err
 		}
@@ -206,7 +194,7 @@ func (c *core) expire(ctx context.Context) error {
 			return err
 		}
 		c.gate.Count(a.reply.Code)
-		a.told(&a.reply)
+		a.told(c.state.Seq, &a.reply)
 	}
 	return nil
 }
@@ -214,6 +202,7 @@ func (c *core) expire(ctx context.Context) error {
 // perform makes the effect of a command that may have it.
 func (c *core) perform(next *round.State, d *desk, r *request) *mqtt.Reply {
 	if in, ok := r.Answer(c.now(), r.by); ok {
+		c.cause = source(&r.Request)
 		return c.answer(next, in)
 	}
 	done := &mqtt.Reply{Status: mqtt.Done, Code: mqtt.CodeOK, Message: "noted"}
@@ -295,7 +284,7 @@ func (c *core) wanted(r *request) (mqtt.Replay, *mqtt.Reply) {
 // follow starts what a reply has promised.
 func (c *core) follow(a *answered) {
 	if wanted, ok := a.reply.Result.(mqtt.Replay); ok && !c.replay(wanted) {
-		a.told(&reply{a.reply.Seq, mqtt.Reply{CmdID: a.Command.CmdID, Status: mqtt.Failed, Code: mqtt.CodeBusy, Message: "too many ask at once: ask again"}})
+		a.told(c.state.Seq, &mqtt.Reply{CmdID: a.Command.CmdID, Status: mqtt.Failed, Code: mqtt.CodeBusy, Message: "too many ask at once: ask again"})
 	}
 }
 

@@ -73,8 +73,8 @@ func serveControl(ctx context.Context, l net.Listener, gate *mqtt.Gate, commands
 	}
 }
 
-func control(ctx context.Context, conn net.Conn, gate *mqtt.Gate, commands chan<- request) *reply {
-	bad := func(why string) *reply { return &reply{Reply: *mqtt.Refuse(mqtt.CodeBadRequest, "%s", why)} }
+func control(ctx context.Context, conn net.Conn, gate *mqtt.Gate, commands chan<- request) *mqtt.Reply {
+	bad := func(why string) *mqtt.Reply { return mqtt.Refuse(mqtt.CodeBadRequest, "%s", why) }
 	lines := bufio.NewScanner(conn)
 	lines.Buffer(nil, maxRequest)
 	if !lines.Scan() {
@@ -88,7 +88,7 @@ func control(ctx context.Context, conn net.Conn, gate *mqtt.Gate, commands chan<
 	}
 	arrived, refused := gate.ArriveLocal(asked.User, asked.Command, asked.Body, time.Now())
 	if refused != nil {
-		return &reply{Reply: *refused}
+		return refused
 	}
 	by := asked.User
 	if by == "" {
@@ -96,18 +96,18 @@ func control(ctx context.Context, conn net.Conn, gate *mqtt.Gate, commands chan<
 	}
 	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
 	defer cancel()
-	done := make(chan *reply, 2) // a second one comes when another person approves
+	done := make(chan *mqtt.Reply, 2) // a second one comes when another person approves
 	select {
-	case commands <- request{arrived, by, func(r *reply) { done <- r }}:
+	case commands <- request{arrived, by, func(_ uint64, r *mqtt.Reply) { done <- r }}:
 	case <-ctx.Done():
-		return &reply{Reply: *mqtt.Refuse(mqtt.CodeBusy, "the table holds, its journal cannot be written")}
+		return mqtt.Refuse(mqtt.CodeBusy, "the table holds, its journal cannot be written")
 	}
 	select {
 	case r := <-done:
 		return r
 	case <-ctx.Done():
-		return &reply{Reply: mqtt.Reply{CmdID: arrived.Command.CmdID, Status: mqtt.Accepted, Code: mqtt.CodeBusy,
-			Message: "it was taken, but the journal cannot be written yet"}}
+		return &mqtt.Reply{CmdID: arrived.Command.CmdID, Status: mqtt.Accepted, Code: mqtt.CodeBusy,
+			Message: "it was taken, but the journal cannot be written yet"}
 	}
 }
 

@@ -37,6 +37,7 @@ type core struct {
 	records  []journal.Record // of the step being made
 	unsaid   []journal.Record // chunks that led to nothing, durable within a second
 	events   []round.Event
+	cause    string // of these events: the command's source, "" without one
 	readings []scanner.Reading
 	refused  uint64 // refusals already logged
 
@@ -45,7 +46,7 @@ type core struct {
 
 	recent recent                      // the newest durable events, for the publisher
 	table  atomic.Pointer[round.State] // the adopted state, for readers
-	posted atomic.Pointer[mqtt.Limits] // the bets' limits, for readers
+	facts  atomic.Pointer[mqtt.Facts]  // of the desk, for readers
 	health atomic.Pointer[coreHealth]
 }
 
@@ -117,7 +118,7 @@ func (c *core) restore(rules round.Rules) error {
 	if err := again.done(); err != nil {
 		return err
 	}
-	c.posted.Store(c.desk.Limits)
+	c.facts.Store(c.desk.facts())
 	if c.state.NextRules != rules {
 		c.log.Info("the rules change with the next shoe", "code", "rules.changed", "now", c.state.Rules.Texts(), "then", rules.Texts())
 	}
@@ -152,6 +153,7 @@ func (r *rerun) record(rec journal.Record) error {
 			return err
 		}
 		r.readings = inputsOf(c.decoder.Feed(rec.At, rec.Body, r.readings[:0]))
+		c.learnMask(r.readings)
 	case journal.Input:
 		in, err := round.ParseInput(rec.Body)
 		if err != nil {
@@ -303,6 +305,7 @@ func (c *core) chunk(ctx context.Context, at time.Time, b []byte) error {
 		c.unsaid = append(c.unsaid, raw)
 		return nil
 	}
+	c.learnMask(inputs)
 	next := c.state
 	c.begin(raw)
 	for _, r := range inputs {
@@ -311,6 +314,22 @@ func (c *core) chunk(ctx context.Context, at time.Time, b []byte) error {
 		}
 	}
 	return c.commit(ctx, next)
+}
+
+// learnMask sees from what the reader tells of a hand's card whether it masks
+// faces: nothing else says which kind it is.
+func (c *core) learnMask(inputs []scanner.Reading) {
+	for i := range inputs {
+		in := &inputs[i].Input
+		if in.Kind != round.InCard || in.To.Side() == 0 {
+			continue
+		}
+		masked := in.Card == round.Masked
+		if c.desk.Masked == nil || *c.desk.Masked != masked {
+			c.desk.Masked = &masked
+			c.facts.Store(c.desk.facts())
+		}
+	}
 }
 
 // take makes one input that did not come from the decoder.
@@ -333,7 +352,7 @@ func (c *core) beforeStep(in *round.Input) {
 
 func (c *core) begin(first ...journal.Record) {
 	c.records = append(append(c.records[:0], c.unsaid...), first...)
-	c.events = c.events[:0]
+	c.events, c.cause = c.events[:0], ""
 }
 
 // step applies an input to next and adds it, with its events, to the records.
@@ -351,7 +370,7 @@ func (c *core) step(next *round.State, in round.Input, source string) error {
 		if err != nil {
 			return err
 		}
-		c.records = append(c.records, journal.Record{At: in.At, Kind: journal.Event, Seq: e.Seq, Body: text})
+		c.records = append(c.records, journal.Record{At: in.At, Kind: journal.Event, Source: c.cause, Seq: e.Seq, Body: text})
 	}
 	return nil
 }

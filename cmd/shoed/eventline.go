@@ -19,11 +19,8 @@ func appendFullEvent(b []byte, e *round.Event) ([]byte, error) {
 	var edges []*round.EdgeText
 	if e.Kind == round.InsuranceOpened {
 		for _, o := range e.Offers[:e.NOffers] {
-			var text *round.EdgeText
-			if edge := odds.Edge(o); edge != nil && edge.Num().IsInt64() && edge.Denom().IsUint64() {
-				text = &round.EdgeText{Num: edge.Num().Int64(), Den: edge.Denom().Uint64()}
-			}
-			edges = append(edges, text)
+			text := o.Text()
+			edges = append(edges, odds.EdgeOf(&text))
 		}
 	}
 	return e.AppendFullText(b, edges)

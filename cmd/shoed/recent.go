@@ -24,12 +24,25 @@ func (r *recent) add(records []journal.Record) {
 	defer r.mu.Unlock()
 	for _, rec := range records {
 		if rec.Seq != 0 {
-			r.events = append(r.events, mqtt.Record{Seq: rec.Seq, At: rec.At, Body: rec.Body, Head: rec.Head})
+			r.events = append(r.events, outboxRecord(rec))
 		}
 	}
 	if over := len(r.events) - recentEvents; over > 0 {
 		r.events = append(r.events[:0:0], r.events[over:]...)
 	}
+}
+
+// outboxRecord is a record of the journal as the publisher sees it.
+func outboxRecord(rec journal.Record) mqtt.Record {
+	return mqtt.Record{No: rec.No, Seq: rec.Seq, At: rec.At, Cause: rec.Source, Body: rec.Body, Head: rec.Head, Command: rec.Kind == journal.Command}
+}
+
+func outboxRecords(kept []journal.Record, err error) ([]mqtt.Record, error) {
+	records := make([]mqtt.Record, len(kept))
+	for i := range kept {
+		records[i] = outboxRecord(kept[i])
+	}
+	return records, err
 }
 
 // after gives up to max events that follow seq; false when the first of them

@@ -108,7 +108,7 @@ func (s *service) openMQTT() error {
 		Site:     s.cfg.Table.Site, Table: s.cfg.Table.ID, Epoch: s.journal.Epoch(), Names: tableNames(s.cfg),
 		Software: mqtt.Software{Version: s.build.version, Commit: s.build.commit, SHA256: s.build.sha256},
 		Reader:   mqtt.Reader{Protocol: s.cfg.Reader.Protocol, Device: s.cfg.Reader.Device},
-		TimeZone: timeZone(), Sim: s.sim, Key: s.key,
+		TimeZone: timeZone(), Sim: s.sim, Key: s.key, ConfigHash: s.cfg.Hash(),
 		Window:       s.cfg.MQTT.Window,
 		KeepAlive:    time.Duration(s.cfg.MQTT.KeepAliveS) * time.Second,
 		WriteTimeout: time.Duration(s.cfg.MQTT.WriteTimeoutMS) * time.Millisecond,
@@ -160,28 +160,34 @@ func (s *service) outbox() mqtt.Outbox {
 			if records, ok := s.core.recent.after(after, max); ok {
 				return records, nil
 			}
-			kept, err := s.journal.Events(after, max)
-			records := make([]mqtt.Record, len(kept))
-			for i, r := range kept {
-				records[i] = mqtt.Record{Seq: r.Seq, At: r.At, Body: r.Body, Head: r.Head}
-			}
-			return records, err
+			return outboxRecords(s.journal.Events(after, max))
 		},
+		Audit:     s.audit(),
 		Deliver:   s.journal.Deliver,
 		Delivered: s.journal.Delivered,
 		Session:   func() (uint64, error) { return s.journal.Count("session") },
 		Table:     func() round.State { return *s.core.table.Load() },
-		Limits:    s.core.posted.Load,
+		Facts:     s.core.facts.Load,
+	}
+}
+
+// audit reads the full view, if it is to be published.
+func (s *service) audit() func(after, through uint64, max int) ([]mqtt.Record, error) {
+	if !s.cfg.MQTT.Audit {
+		return nil
+	}
+	return func(after, through uint64, max int) ([]mqtt.Record, error) {
+		return outboxRecords(s.journal.Told(after, through, max))
 	}
 }
 
 // hear takes a command from the broker. It runs in the connection's goroutine.
 func (s *service) hear(user, name string, retained bool, body []byte) {
 	r, refused := s.gate.Arrive(user, name, retained, body, time.Now())
-	tell := func(r *reply) { s.publisher.Reply(user, name, r.Seq, r.Reply) }
+	tell := func(seq uint64, r *mqtt.Reply) { s.publisher.Reply(user, name, seq, *r) }
 	seq := s.core.table.Load().Seq
 	if refused != nil {
-		tell(&reply{seq, *refused})
+		tell(seq, refused)
 		return
 	}
 	select {
@@ -190,7 +196,7 @@ func (s *service) hear(user, name string, retained bool, body []byte) {
 		s.gate.Count(mqtt.CodeBusy)
 		busy := mqtt.Refuse(mqtt.CodeBusy, "the table is behind with its commands: send it again")
 		busy.CmdID = r.Command.CmdID
-		tell(&reply{seq, *busy})
+		tell(seq, busy)
 	}
 }
 
