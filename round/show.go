@@ -299,14 +299,24 @@ func (t *step) roundOver() {
 	}
 }
 
+// lastDecided is the shoe's newest decided round; none, if there is none.
+func (t *step) lastDecided() Summary {
+	for no := t.Shoe.Rounds; no > 0; no-- {
+		if t.Past[no-1].Outcome != 0 {
+			return t.summary(no)
+		}
+	}
+	return Summary{}
+}
+
 // voidRound cancels the round in hand: bets are refunded, its number is used
 // up (game.md section 2). Its own alerts end with it.
 func (t *step) voidRound(why Code, by string) {
 	r := &t.Round
 	if r.Decided {
 		t.tally(-1, r.Outcome, r.Tags)
-		t.Last = Summary{}
 		t.Past[r.No-1] = Past{}
+		t.Last = t.lastDecided()
 		t.Shoe.Account.Rounds -= uint16(r.N)
 	}
 	t.Shoe.Account.Void += uint16(r.N)
