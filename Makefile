@@ -1,5 +1,5 @@
 # make check   what must hold before a commit: format, vet, staticcheck, tidy, builds for every target
-# make test    installs what the tests need (Debian: mosquitto) and runs them all
+# make test    installs what the tests need (Debian: mosquitto, python3-paho-mqtt) and runs them all
 # make bench   measures; nothing here passes or fails
 # make build   the program for this machine, into dist/
 
