@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"shoed/config"
 	"shoed/journal"
 	"shoed/mqtt"
 	"shoed/round"
@@ -284,7 +285,7 @@ func TestChainTellsNoFaces(t *testing.T) {
 		for _, box := range []round.Box{round.P1, round.B1, round.P2, round.B2} {
 			take(round.Input{Kind: round.InReveal, Box: box})
 		}
-		s := &service{core: c, journal: j}
+		s := &service{cfg: new(config.Config), core: c, journal: j}
 		records, err := s.outbox().Events(0, 100)
 		if err != nil {
 			t.Fatal(err)
