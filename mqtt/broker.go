@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"strings"
 	"time"
 
 	mochi "github.com/mochi-mqtt/server/v2"
@@ -24,20 +22,10 @@ const (
 	brokerQueue = 8192
 	// The largest message with its topic, and room for a command's body.
 	brokerPacket = maxMessage + 4<<10
-	// How long a write to a consumer may hang, which it does once the kernel's
-	// buffers, of MBs, are full. The library writes under a lock that it takes
-	// for every publication too, so a board that hangs would stop the table.
-	brokerWrite = time.Second
-	// How long a connection may take to say what it is.
-	brokerHello = 10 * time.Second
 	// How long Close waits for the consumers' goroutines.
 	brokerClose = 5 * time.Second
 	// $SYS topics, of which each update stops the whole program for a moment.
 	brokerSysSeconds = 24 * 60 * 60
-	// After a failure to accept, which is for want of descriptors.
-	acceptPause = 100 * time.Millisecond
-	// How often a free port is sought for WebSocket before giving up.
-	portTries = 5
 )
 
 // BrokerOptions say where the embedded broker listens.
@@ -69,25 +57,35 @@ func OpenBroker(o BrokerOptions) (*Broker, error) {
 	if err := b.server.AddHook(new(admission), nil); err != nil {
 		return nil, fmt.Errorf("embedded broker: %w", err)
 	}
-	tcp, err := listen(o.TCP)
-	if err != nil {
-		return nil, err
-	}
-	b.TCP = tcp.Addr().String()
-	if err := b.server.AddListener(listeners.NewNet("tcp", patient{tcp})); err != nil {
-		tcp.Close()
-		return nil, fmt.Errorf("embedded broker: %w", err)
-	}
-	if err := b.server.Serve(); err != nil {
-		return nil, errors.Join(fmt.Errorf("embedded broker: %w", err), b.Close())
-	}
-	if o.WebSocket == "" {
-		return b, nil
-	}
-	if b.WebSocket, err = b.serveWebSocket(o.WebSocket); err != nil {
+	if err := b.open(o); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
 	return b, nil
+}
+
+func (b *Broker) open(o BrokerOptions) error {
+	tcp, err := listen(o.TCP)
+	if err != nil {
+		return err
+	}
+	b.TCP = tcp.Addr().String()
+	if err := b.server.AddListener(door{listeners.NewNet("tcp", tcp)}); err != nil {
+		return fmt.Errorf("embedded broker: %w", err)
+	}
+	if o.WebSocket != "" {
+		web, err := listen(o.WebSocket)
+		if err != nil {
+			return err
+		}
+		b.WebSocket = web.Addr().String()
+		if err := b.server.AddListener(door{listeners.NewNet("websocket", newWebSocket(web, b.server.Log))}); err != nil {
+			return fmt.Errorf("embedded broker: %w", err)
+		}
+	}
+	if err := b.server.Serve(); err != nil {
+		return fmt.Errorf("embedded broker: %w", err)
+	}
+	return nil
 }
 
 // Close ends all connections and waits for them, up to a few seconds.
@@ -114,103 +112,8 @@ func capabilities() *mochi.Capabilities {
 	return c
 }
 
-// listen opens a listener, but on no address that others could reach: nobody
-// is asked for a password here.
-func listen(address string) (net.Listener, error) {
-	a, err := net.ResolveTCPAddr("tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("embedded broker: address %q: write it as 127.0.0.1:1883 or [::1]:1883: %w", address, err)
-	}
-	if !a.IP.IsLoopback() {
-		return nil, fmt.Errorf("embedded broker: address %q is not on the loopback: for access from outside use a broker of your own", address)
-	}
-	l, err := net.ListenTCP("tcp", a)
-	if err != nil {
-		return nil, fmt.Errorf("embedded broker: %w", err)
-	}
-	return l, nil
-}
-
-// serveWebSocket adds the WebSocket listener. The library's binds in its own
-// goroutine and only logs a failure, so the port is tried and, if the system is
-// to choose it, chosen before, and its return is what tells of a failure.
-func (b *Broker) serveWebSocket(address string) (string, error) {
-	free := strings.HasSuffix(address, ":0")
-	for try := 1; ; try++ {
-		probe, err := listen(address)
-		if err != nil {
-			return "", err
-		}
-		real := probe.Addr().String()
-		probe.Close()
-		id := fmt.Sprintf("websocket-%d", try)
-		l := &webSocket{listeners.NewWebsocket(listeners.Config{ID: id, Address: real}), make(chan struct{})}
-		if err := b.server.AddListener(l); err != nil {
-			return "", fmt.Errorf("embedded broker: %w", err)
-		}
-		b.server.Listeners.Serve(id, b.server.EstablishConnection)
-		if l.serves(real) {
-			return real, nil
-		}
-		b.server.Listeners.Delete(id)
-		if !free || try == portTries {
-			return "", fmt.Errorf("embedded broker: WebSocket address %s was taken by another program", real)
-		}
-	}
-}
-
-// webSocket is the library's listener with a sign of its end.
-type webSocket struct {
-	*listeners.Websocket
-	ended chan struct{}
-}
-
-// Serve returns when the listener is closed, or could not be opened.
-func (l *webSocket) Serve(establish listeners.EstablishFn) {
-	l.Websocket.Serve(establish)
-	close(l.ended)
-}
-
-// serves waits until the address answers; false when it was not to be had.
-func (l *webSocket) serves(address string) bool {
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for {
-		conn, err := net.DialTimeout("tcp", address, time.Second)
-		if err == nil {
-			conn.Close()
-		}
-		select {
-		case <-l.ended:
-			return false
-		case <-tick.C:
-			if err == nil {
-				return true
-			}
-		}
-	}
-}
-
-// patient is a listener that survives a shortage of descriptors, where the
-// library would stop listening, and gives a connection a while to begin.
-type patient struct{ net.Listener }
-
-func (l patient) Accept() (net.Conn, error) {
-	for {
-		conn, err := l.Listener.Accept()
-		if err == nil {
-			return conn, conn.SetDeadline(time.Now().Add(brokerHello)) // the library sets its own after CONNECT
-		}
-		if errors.Is(err, net.ErrClosed) {
-			return nil, err
-		}
-		time.Sleep(acceptPause)
-	}
-}
-
 // admission is the library's hook for who may connect and do what: on the
-// loopback everybody everything. It gives every connection a writer that does
-// not wait for ever.
+// loopback everybody everything.
 type admission struct{ mochi.HookBase }
 
 // ID names the hook.
@@ -218,13 +121,7 @@ func (*admission) ID() string { return "admission" }
 
 // Provides lists the methods that are to be called.
 func (*admission) Provides(what byte) bool {
-	return what == mochi.OnConnect || what == mochi.OnConnectAuthenticate || what == mochi.OnACLCheck
-}
-
-// OnConnect is called before the first write.
-func (*admission) OnConnect(cl *mochi.Client, _ packets.Packet) error {
-	cl.Net.Conn = impatient{cl.Net.Conn}
-	return nil
+	return what == mochi.OnConnectAuthenticate || what == mochi.OnACLCheck
 }
 
 // OnConnectAuthenticate lets everybody in.
@@ -232,16 +129,6 @@ func (*admission) OnConnectAuthenticate(*mochi.Client, packets.Packet) bool { re
 
 // OnACLCheck allows every topic.
 func (*admission) OnACLCheck(*mochi.Client, string, bool) bool { return true }
-
-// impatient cuts the connection when a write hangs. A deadline would not do:
-// the library's WebSocket takes it back before each write.
-type impatient struct{ net.Conn }
-
-func (c impatient) Write(b []byte) (int, error) {
-	cut := time.AfterFunc(brokerWrite, func() { c.Conn.Close() })
-	defer cut.Stop()
-	return c.Conn.Write(b)
-}
 
 // chatter logs what the library says as debugging: it warns of everyday things
 // such as a board that was switched off.

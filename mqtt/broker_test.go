@@ -2,14 +2,19 @@ package mqtt
 
 import (
 	"bytes"
+	"errors"
+	"io"
 	"log/slog"
 	"net"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
 	paho "github.com/eclipse/paho.mqtt.golang"
 	"github.com/eclipse/paho.mqtt.golang/packets"
+	"github.com/gorilla/websocket"
+	"github.com/mochi-mqtt/server/v2/listeners"
 )
 
 func TestBrokerAddresses(t *testing.T) {
@@ -87,6 +92,72 @@ func TestBrokerChatter(t *testing.T) {
 	if !strings.Contains(all.String(), "level=DEBUG") || strings.Contains(all.String(), "level=WARN") {
 		t.Errorf("for debugging: %s", &all)
 	}
+}
+
+// Close does not wait for those who have not said what they are.
+func TestBrokerCloseEndsAll(t *testing.T) {
+	b, err := OpenBroker(BrokerOptions{TCP: "127.0.0.1:0", WebSocket: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	web, _, err := websocket.DefaultDialer.Dial("ws://"+b.WebSocket, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conns := []net.Conn{dialMQTT(t, b.TCP, "known"), web.NetConn()}
+	for _, addr := range []string{b.TCP, b.WebSocket} {
+		conn, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conns = append(conns, conn)
+	}
+	began := time.Now()
+	if err := b.Close(); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(began); took > brokerClose/2 {
+		t.Errorf("Close took %v", took)
+	}
+	for i, conn := range conns {
+		conn.SetDeadline(time.Now().Add(patience))
+		if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("connection %d is still open", i)
+		}
+		conn.Close()
+	}
+}
+
+// The library's own way of closing clients was seen, about once in a thousand
+// times, to wait for ever for one that left at that moment.
+func TestBrokerClosesByItself(t *testing.T) {
+	l, err := listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := door{listeners.NewNet("tcp", l)}
+	d.Close(func(string) { t.Error("the library is to close the clients") })
+	if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("not closed: %v", err)
+	}
+}
+
+// dialMQTT connects without a client library.
+func dialMQTT(t *testing.T, addr, id string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	connect := packets.NewControlPacket(packets.Connect).(*packets.ConnectPacket)
+	connect.ProtocolName, connect.ProtocolVersion, connect.CleanSession, connect.ClientIdentifier = "MQTT", 4, true, id
+	if err := connect.Write(conn); err != nil {
+		t.Fatal(err)
+	}
+	if packet, err := packets.ReadPacket(conn); err != nil || packet.(*packets.ConnackPacket).ReturnCode != 0 {
+		t.Fatalf("%v, %v", packet, err)
+	}
+	return conn
 }
 
 func connectTo(t *testing.T, server, id string) paho.Client {

@@ -29,6 +29,7 @@
 //	dial.go        the network connection and its time limits
 //	access.go      Role and User: who may read and write what at a broker
 //	broker.go      Broker: the embedded broker, loopback only
+//	listen.go      its listeners, TCP and WebSocket, and how long they wait
 //	subscribe.go   Subscribe: a consumer within our own programs
 //
 // Faces that the table has not shown are in no message: events come from
