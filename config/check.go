@@ -78,7 +78,48 @@ func checkTogether(c *Config) []Problem {
 	if (m.Password.Reveal() != "" || m.PasswordFile != "") && m.User == "" {
 		report(given, "MQTT knows no password without a user; give mqtt.user too")
 	}
+	checkAccess(c, report)
 	return problems
+}
+
+// checkAccess tests the users against each other and the broker inside shoed,
+// if it is to run, against them.
+func checkAccess(c *Config, report func(key, text string)) {
+	m, a := &c.MQTT, &c.Access
+	names := []string{c.Table.ID}
+	for i, u := range a.Users {
+		name, _, _ := strings.Cut(u, "=")
+		if slices.Contains(names, name) {
+			report(fmt.Sprintf("access.users[%d]", i), fmt.Sprintf("%q is there twice, or is the table itself; give another name", name))
+		}
+		names = append(names, name)
+	}
+	if a.PasswordFile != "" {
+		if err := private(a.PasswordFile); err != nil {
+			report("access.password_file", err.Error())
+		}
+	}
+	if m.ListenKeyFile != "" {
+		if err := private(m.ListenKeyFile); err != nil {
+			report("mqtt.listen_key_file", err.Error())
+		}
+	}
+	if (m.ListenCertFile == "") != (m.ListenKeyFile == "") {
+		report("mqtt.listen_cert_file", "a certificate and its key go together; give listen_cert_file and listen_key_file")
+	}
+	switch {
+	case len(m.Servers) > 0: // their broker knows the users
+	case len(a.Users) > 0 && a.PasswordFile == "":
+		report("access.users", "the broker inside shoed asks them for passwords; give access.password_file")
+	case len(a.Users) == 0 && a.PasswordFile != "":
+		report("access.password_file", "nobody has a role; give access.users")
+	case len(a.Users) == 0:
+		for key, address := range map[string]string{"mqtt.listen": m.Listen, "mqtt.listen_ws": m.ListenWS} {
+			if isOpen(address) {
+				report(key, fmt.Sprintf("%q can be reached by others, so everybody must be asked who he is; give access.users, or a loopback address", address))
+			}
+		}
+	}
 }
 
 // readPassword returns the first line of the file, which must be all of it.
@@ -109,7 +150,7 @@ func readPassword(path string) (string, error) {
 func private(path string) error {
 	st, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("%w; write the password into it", err)
+		return fmt.Errorf("%w; create it", err)
 	}
 	if err != nil {
 		return fmt.Errorf("%w; let the user of shoed read it", err)

@@ -26,6 +26,7 @@ type Config struct {
 	Reader  Reader  `mapstructure:"reader"`
 	Journal Journal `mapstructure:"journal"`
 	MQTT    MQTT    `mapstructure:"mqtt"`
+	Access  Access  `mapstructure:"access"`
 	Control Control `mapstructure:"control"`
 	Log     Log     `mapstructure:"log"`
 
@@ -71,7 +72,15 @@ type MQTT struct {
 	Window         int      `mapstructure:"window"`
 	Listen         string   `mapstructure:"listen"`
 	ListenWS       string   `mapstructure:"listen_ws"`
+	ListenCertFile string   `mapstructure:"listen_cert_file"`
+	ListenKeyFile  string   `mapstructure:"listen_key_file"`
 	Audit          bool     `mapstructure:"audit"`
+}
+
+// Access is who uses the table over MQTT.
+type Access struct {
+	Users        []string `mapstructure:"users"` // "name=role" each
+	PasswordFile string   `mapstructure:"password_file"`
 }
 
 // Off is the value of MQTT.Listen and MQTT.ListenWS that opens no listener.

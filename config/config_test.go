@@ -75,6 +75,7 @@ func TestDefaults(t *testing.T) {
 		Journal: Journal{Dir: "/var/lib/shoed", MaxAgeDays: 30, MaxBytes: 1000000000},
 		MQTT: MQTT{Servers: []string{}, Password: newSecret(""), KeepAliveS: 20, WriteTimeoutMS: 3000, Window: 1,
 			Listen: "127.0.0.1:1883", ListenWS: "127.0.0.1:9001"},
+		Access:  Access{Users: []string{}},
 		Control: Control{Socket: "/run/shoed/shoed.sock"},
 		Log:     Log{Level: "info", Format: "auto"},
 		places:  map[string]Place{},
@@ -116,6 +117,7 @@ func TestExample(t *testing.T) {
 // Each key reaches its own field, from the file and from the environment, so no
 // key and no field can be forgotten.
 func TestEveryKeyReachesItsField(t *testing.T) {
+	own := file(t, "")          // one that nobody else may read
 	given := map[string]string{ // one other than the default for each key, as in a variable
 		"rules": "decks=6,burn=none", "table.site": "spa", "table.id": "b-2", "table.label": "Bacc 2", "reader.name": "shoe",
 		"reader.protocol": "barcode", "reader.device": "/dev/serial/by-id/x", "reader.baud_rate": "9600", "reader.data_bits": "7",
@@ -124,7 +126,8 @@ func TestEveryKeyReachesItsField(t *testing.T) {
 		"journal.dir": "/j", "journal.max_age_days": "31", "journal.max_bytes": "5000000000",
 		"mqtt.servers": "tcp://a:1883,mqtt://b:1884", "mqtt.user": "u", "mqtt.password": "p", "mqtt.client_id": "c",
 		"mqtt.keep_alive_s": "21", "mqtt.write_timeout_ms": "3001", "mqtt.window": "16", "mqtt.listen": "[::1]:0",
-		"mqtt.listen_ws": "off", "mqtt.audit": "true", "control.socket": "/s", "log.level": "debug", "log.format": "json",
+		"mqtt.listen_ws": "off", "mqtt.audit": "true", "mqtt.listen_cert_file": "/c", "mqtt.listen_key_file": own, "access.users": "anna=pit,board-1=board",
+		"access.password_file": own, "control.socket": "/s", "log.level": "debug", "log.format": "json",
 	}
 	var env []string
 	text := ""
@@ -159,7 +162,7 @@ func TestEveryKeyReachesItsField(t *testing.T) {
 			}
 			for j := range sections.Field(i).NumField() {
 				f := s.Type.Field(j)
-				if f.Name == "PasswordFile" {
+				if s.Name == "MQTT" && f.Name == "PasswordFile" {
 					continue
 				}
 				n++
@@ -330,8 +333,12 @@ func TestValues(t *testing.T) {
 		"mqtt.keep_alive_s":     {[]any{int64(5), int64(3600)}, []any{int64(4), int64(3601)}},
 		"mqtt.write_timeout_ms": {[]any{int64(100), int64(60000)}, []any{int64(99), int64(60001)}},
 		"mqtt.window":           {[]any{int64(1), int64(16)}, []any{int64(0), int64(17)}},
-		"mqtt.listen":           {[]any{"off", "127.0.0.1:0", "127.9.9.9:1883", "localhost:1", "[::1]:65535"}, []any{"", ":1883", "0.0.0.0:1883", "192.168.1.5:1883", "[::]:1883", "127.0.0.1", "127.0.0.1:65536", "127.0.0.1:-1", "127.0.0.1:mqtt", "Off", "example.org:1883"}},
-		"mqtt.listen_ws":        {[]any{"off"}, []any{"0.0.0.0:9001"}},
+		"mqtt.listen":           {[]any{"off", "127.0.0.1:0", "127.9.9.9:1883", "localhost:1", "[::1]:65535", "0.0.0.0:1883", "192.168.1.5:1883", "[::]:1883"}, []any{"", ":1883", "127.0.0.1", "127.0.0.1:65536", "127.0.0.1:-1", "127.0.0.1:mqtt", "Off", "example.org:1883"}},
+		"mqtt.listen_ws":        {[]any{"off", "0.0.0.0:9001"}, []any{"9001"}},
+		"mqtt.listen_cert_file": {[]any{"", "/x"}, []any{"x"}},
+		"mqtt.listen_key_file":  {[]any{"", "/x"}, []any{"x"}},
+		"access.users":          {[]any{"anna=pit", "board-1=board", "c=surveillance", "7=floor", "t=tech"}, []any{"", "anna", "anna=", "anna=Pit", "Anna=pit", "-a=pit", "anna=table", "anna=pit=pit", long + "=pit", "a+=pit", "anna=pit\n"}},
+		"access.password_file":  {[]any{"", "/x"}, []any{"x"}},
 		"control.socket":        {[]any{"/" + strings.Repeat("x", 106)}, []any{"x", "/" + strings.Repeat("x", 107)}},
 		"log.level":             {[]any{"debug", "info", "warn", "error"}, []any{"", "trace", "INFO"}},
 		"log.format":            {[]any{"auto", "text", "json"}, []any{"xml"}},
@@ -351,8 +358,39 @@ func TestValues(t *testing.T) {
 			}
 		}
 	}
-	want(t, problems(t, "mqtt.listen = '0.0.0.0:1883'"), `shoed.toml:1:15: mqtt.listen: "0.0.0.0:1883" is not allowed; give `+
-		`"off" or a loopback address with a port, such as "127.0.0.1:1883"; an address that others can reach is refused until there is access control`)
+}
+
+func TestAccess(t *testing.T) {
+	dir := t.TempDir()
+	kept, shared := filepath.Join(dir, "kept"), filepath.Join(dir, "shared")
+	for path, mode := range map[string]os.FileMode{kept: 0o600, shared: 0o644} {
+		if err := os.WriteFile(path, []byte("x"), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const open = "mqtt.listen = '0.0.0.0:1883'\n"
+	for _, c := range []struct{ text, want string }{
+		{open, `1:15: mqtt.listen: "0.0.0.0:1883" can be reached by others, so everybody must be asked who he is; give access.users, or a loopback address`},
+		{"mqtt.listen_ws = '[::]:9001'", `1:18: mqtt.listen_ws: "[::]:9001" can be reached by others, so everybody must be asked who he is; give access.users, or a loopback address`},
+		{open + "access.users = ['a=pit']", "2:16: access.users: the broker inside shoed asks them for passwords; give access.password_file"},
+		{"access.users = ['a=pit']", "1:16: access.users: the broker inside shoed asks them for passwords; give access.password_file"},
+		{"access.password_file = '" + kept + "'", "1:24: access.password_file: nobody has a role; give access.users"},
+		{"[access]\nusers = ['a=pit', 'b=board',\n 'a=tech']\npassword_file = '" + kept + "'", `3:2: access.users[2]: "a" is there twice, or is the table itself; give another name`},
+		{"[access]\nusers = ['table-1=pit']\npassword_file = '" + kept + "'", `2:10: access.users[0]: "table-1" is there twice, or is the table itself; give another name`},
+		{"[access]\nusers = ['a=pit']\npassword_file = '" + shared + "'", "3:17: access.password_file: " + shared + " has mode 0644, so others can read or change it; run: chmod go= " + shared},
+		{"[access]\nusers = ['a=pit']\npassword_file = '" + dir + "/none'", "3:17: access.password_file: stat " + dir + "/none: no such file or directory; create it"},
+		{"mqtt.listen_cert_file = '/c'", "1:25: mqtt.listen_cert_file: a certificate and its key go together; give listen_cert_file and listen_key_file"},
+		{"[mqtt]\nlisten_cert_file = '/c'\nlisten_key_file = '" + shared + "'", "3:19: mqtt.listen_key_file: " + shared + " has mode 0644, so others can read or change it; run: chmod go= " + shared},
+	} {
+		want(t, problems(t, c.text), "shoed.toml:"+c.want)
+	}
+	for _, text := range []string{
+		open + "[access]\nusers = ['a=pit', 'b=board']\npassword_file = '" + kept + "'",
+		open + "mqtt.servers = ['tcp://a:1883']",
+		"mqtt.servers = ['tcp://a:1883']\naccess.users = ['a=pit']",
+	} {
+		load(t, text)
+	}
 }
 
 func TestEnvironment(t *testing.T) {
@@ -412,7 +450,7 @@ func TestPasswordFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "password")
 	text := "[mqtt]\nuser = 'u'\npassword_file = '" + path + "'"
 	const at = "shoed.toml:3:17: mqtt.password_file: "
-	want(t, problems(t, text), at+"stat "+path+": no such file or directory; write the password into it")
+	want(t, problems(t, text), at+"stat "+path+": no such file or directory; create it")
 	write := func(text string, mode os.FileMode) {
 		t.Helper()
 		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {

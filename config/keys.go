@@ -74,9 +74,15 @@ var sections = []section{
 		{name: "keep_alive_s", value: int64(20), doc: "Silence after which the link is probed, in seconds", accepts: within(5, 3600)},
 		{name: "write_timeout_ms", value: int64(3000), doc: "How long a write may block before the link counts as dead, in milliseconds", accepts: within(100, 60000)},
 		{name: "window", value: int64(1), doc: "Messages under way at once; more than 1 may arrive out of order after a reconnect", accepts: within(1, 16)},
-		{name: "listen", value: "127.0.0.1:1883", doc: "Where the broker inside shoed listens; port 0 takes a free one", accepts: loopback},
-		{name: "listen_ws", value: "127.0.0.1:9001", doc: "The same for MQTT over WebSocket", accepts: loopback},
+		{name: "listen", value: "127.0.0.1:1883", doc: "Where the broker inside shoed listens; port 0 takes a free one", accepts: listener},
+		{name: "listen_ws", value: "127.0.0.1:9001", doc: "The same for MQTT over WebSocket", accepts: listener},
+		{name: "listen_cert_file", value: "", doc: "TLS certificate (PEM, with its chain) for both; without one passwords cross the network readable", accepts: orEmpty(absolute)},
+		{name: "listen_key_file", value: "", doc: "Its key, readable by nobody but its owner (or by root's choice of group)", accepts: orEmpty(absolute)},
 		{name: "audit", value: false, doc: "Whether the full view goes out too, on the topic audit, which only surveillance may be let read"},
+	}},
+	{"access", "Who uses the table over MQTT. The broker inside shoed asks everybody for user and password as soon as one is named here.", []key{
+		{name: "users", value: []string{}, doc: `Users and their roles, such as "anna=pit", "board-1=board" and "cctv=surveillance"`, accepts: user},
+		{name: "password_file", value: "", doc: "Their passwords for the broker inside shoed, as mosquitto_passwd writes them, readable by nobody but the file's owner (or by root's choice of group)", accepts: orEmpty(absolute)},
 	}},
 	{"control", "The local command socket.", []key{
 		{name: "socket", value: "/run/shoed/shoed.sock", doc: "Its path", accepts: socketPath},
@@ -123,7 +129,8 @@ var (
 	// The kernel's sockaddr_un holds 108 bytes with the closing zero.
 	socketPath = accepts{"an absolute path of at most 107 bytes", func(v any) bool { return isAbsolute(v.(string)) && len(v.(string)) <= 107 }}
 	server     = accepts{`addresses such as "mqtt://broker:1883", "mqtts://broker:8883", "ws://broker:9001/path" or "wss://...", with a port and without user or password`, isServer}
-	loopback   = accepts{`"off" or a loopback address with a port, such as "127.0.0.1:1883"; an address that others can reach is refused until there is access control`, isLoopback}
+	listener   = accepts{`"off" or an address with a port, such as "127.0.0.1:1883"; one that others can reach, such as "0.0.0.0:1883", only with access.users`, isListener}
+	user       = matching(`^[a-z0-9][a-z0-9-]{0,31}=(board|surveillance|floor|pit|tech)$`, `"name=role", the name 1 to 32 of a-z, 0-9 and '-', not starting with '-', the role board, surveillance, floor, pit or tech`)
 )
 
 func within(low, high int64) accepts {
@@ -180,7 +187,7 @@ func isServer(v any) bool {
 	return false
 }
 
-func isLoopback(v any) bool {
+func isListener(v any) bool {
 	if v == Off {
 		return true
 	}
@@ -189,5 +196,11 @@ func isLoopback(v any) bool {
 	if err != nil || portErr != nil || port < 0 || port > 65535 {
 		return false
 	}
-	return host == "localhost" || net.ParseIP(host).IsLoopback()
+	return host == "localhost" || net.ParseIP(host) != nil
+}
+
+// isOpen tells whether others can reach a listener.
+func isOpen(address string) bool {
+	host, _, _ := net.SplitHostPort(address)
+	return address != Off && host != "localhost" && !net.ParseIP(host).IsLoopback()
 }

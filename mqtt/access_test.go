@@ -64,70 +64,75 @@ func TestCovers(t *testing.T) {
 	}
 }
 
-// topicsOf are all topics of a table, with commands and answers of me and of
-// another.
+// topicsOf are all topics of a table and some more, with commands and answers
+// of me and of another.
 func topicsOf(site, table, me string) []string {
-	names := strings.Fields(unhidden + " audit cmd/{user}/sync cmd/{user}/pause cmd/{user}/loopback rsp/{user}/sync replay/{user}" +
-		" cmd/other/sync rsp/other/sync replay/other cmd/{user} cmd/{user}/a/b state/x nonsense")
-	all := []string{}
-	for _, n := range names {
-		if !strings.Contains(n, "+") {
-			all = append(all, Topic(site, table, strings.ReplaceAll(n, "{user}", me)))
-		}
+	names := strings.Fields("status info roads insurance state event health alerts audit cmd/{me}/sync cmd/{me}/pause cmd/{me}/loopback" +
+		" cmd/other/sync cmd/other/loopback rsp/{me}/sync rsp/other/sync replay/{me} replay/other" +
+		" cmd cmd/{me} cmd/{me}/a/b rsp/{me} replay/{me}/a state/x nonsense")
+	for i, n := range names {
+		names[i] = Topic(site, table, strings.ReplaceAll(n, "{me}", me))
 	}
-	return all
+	return names
 }
 
-// What each role may do is said here once more, apart from the code, topic by
-// topic; everything else is refused.
+const (
+	open       = "status info roads insurance state event health"
+	supervised = open + " alerts cmd/{me}/sync cmd/{me}/pause cmd/{me}/loopback cmd/other/sync cmd/other/loopback rsp/{me}/sync rsp/other/sync replay/{me} replay/other"
+)
+
+// allowed says once more, apart from the code and topic by topic, what each role
+// may read and write of topicsOf; everything else is refused.
+var allowed = map[Role]struct{ read, write string }{
+	Board:        {open + " rsp/{me}/sync replay/{me}", "cmd/{me}/sync"},
+	Surveillance: {supervised + " audit cmd cmd/{me} cmd/{me}/a/b rsp/{me} replay/{me}/a state/x nonsense", "cmd/{me}/sync"},
+	Floor:        {supervised, "cmd/{me}/sync cmd/{me}/pause cmd/{me}/loopback"},
+	Pit:          {supervised, "cmd/{me}/sync cmd/{me}/pause cmd/{me}/loopback"},
+	Tech:         {supervised, "cmd/{me}/sync cmd/{me}/pause cmd/{me}/loopback"},
+	itself: {"status cmd/{me}/sync cmd/{me}/pause cmd/{me}/loopback cmd/other/sync cmd/other/loopback",
+		open + " alerts audit rsp/{me}/sync rsp/other/sync replay/{me} replay/other cmd/{me}/loopback"},
+}
+
+// has tells whether a topic below root is in a list of allowed.
+func has(list, root, topic, me string) bool {
+	name, below := strings.CutPrefix(topic, root)
+	return below && slices.Contains(strings.Fields(strings.ReplaceAll(list, "{me}", me)), name)
+}
+
+// elsewhere are topics that are no table's.
+var elsewhere = strings.Fields("shoed shoed/v1 shoed/v1/house shoed/v2/house/table-1/state /shoed/v1/house/table-1/state" +
+	" shoed//v1/house/table-1/state other/topic x SHOED/v1/house/table-1/state $SYS/broker/version $SYS/x")
+
 func TestRights(t *testing.T) {
-	const public = "status info roads insurance state event health"
-	supervisor := public + " alerts cmd/me/sync cmd/me/pause cmd/me/loopback cmd/other/sync rsp/me/sync rsp/other/sync replay/me replay/other"
-	for _, c := range []struct {
-		role        Role
-		read, write string
-	}{
-		{Board, public + " rsp/me/sync replay/me", "cmd/me/sync"},
-		{Surveillance, supervisor + " audit cmd/me cmd/me/a/b state/x nonsense", "cmd/me/sync"},
-		{Floor, supervisor, "cmd/me/sync cmd/me/pause cmd/me/loopback"},
-		{Pit, supervisor, "cmd/me/sync cmd/me/pause cmd/me/loopback"},
-		{Tech, supervisor, "cmd/me/sync cmd/me/pause cmd/me/loopback"},
-		{itself, "status cmd/me/sync cmd/me/pause cmd/me/loopback cmd/other/sync",
-			public + " alerts audit rsp/me/sync rsp/other/sync replay/me replay/other cmd/me/loopback"},
-	} {
-		here := "table-1"
-		if c.role == itself {
-			here = "me"
-		}
-		a := User{"me", c.role}.at(site, here)
-		for _, topic := range topicsOf(site, here, "me") {
-			name := strings.TrimPrefix(topic, Topic(site, here, ""))
-			if got, want := a.mayRead(topic), slices.Contains(strings.Fields(c.read), name); got != want {
-				t.Errorf("%v reads %s: %v", c.role, name, got)
+	for role, may := range allowed {
+		a, root := User{desk, role}.at(site, desk), Topic(site, desk, "")
+		for _, topic := range topicsOf(site, desk, desk) {
+			if got, want := a.mayRead(topic), has(may.read, root, topic, desk); got != want {
+				t.Errorf("%v reads %s: %v", role, topic, got)
 			}
-			if got, want := a.mayWrite(topic), slices.Contains(strings.Fields(c.write), name); got != want {
-				t.Errorf("%v writes %s: %v", c.role, name, got)
+			if got, want := a.mayWrite(topic), has(may.write, root, topic, desk); got != want {
+				t.Errorf("%v writes %s: %v", role, topic, got)
 			}
 		}
-		for _, topic := range append(topicsOf("elsewhere", here, "me"), topicsOf(site, "table-2", "me")...) {
+		for _, topic := range append(topicsOf("away", desk, desk), topicsOf(site, "table-2", desk)...) {
 			if a.mayWrite(topic) {
-				t.Errorf("%v writes %s", c.role, topic)
+				t.Errorf("%v writes %s", role, topic)
 			}
-			if c.role == itself && a.mayRead(topic) {
-				t.Errorf("%v reads %s", c.role, topic)
+			if role == itself && a.mayRead(topic) {
+				t.Errorf("%v reads %s", role, topic)
 			}
 		}
-		for _, filter := range []string{"#", "+/#", "shoed/#", "shoed/v1/#", "shoed/v1/+/#", "$SYS/#", "$SYS/broker/uptime", "shoed/v2/a/b/state", "$share/x/shoed/v1/a/b/state"} {
-			if a.mayRead(filter) || a.mayWrite(filter) {
-				t.Errorf("%v reads or writes %s", c.role, filter)
+		for _, topic := range append(elsewhere, "#", "+/#", "shoed/#", "shoed/v1/#", "shoed/v1/+/#", "$SYS/#", "$share/x/shoed/v1/a/b/state") {
+			if a.mayRead(topic) || a.mayWrite(topic) {
+				t.Errorf("%v reads or writes %s", role, topic)
 			}
 		}
 		for filter, want := range map[string]bool{
-			"shoed/v1/+/+/state": c.role != itself, "shoed/v1/+/+/+": c.role == Surveillance, "shoed/v1/+/+/#": c.role == Surveillance,
-			"shoed/v1/+/+/audit": c.role == Surveillance, "shoed/v1/+/+/alerts": c.role != itself && c.role != Board,
+			"shoed/v1/+/+/state": role != itself, "shoed/v1/+/+/+": role == Surveillance, "shoed/v1/+/+/#": role == Surveillance,
+			"shoed/v1/+/+/audit": role == Surveillance, "shoed/v1/+/+/alerts": role != itself && role != Board,
 		} {
 			if a.mayRead(filter) != want {
-				t.Errorf("%v reads %s: %v", c.role, filter, !want)
+				t.Errorf("%v reads %s: %v", role, filter, !want)
 			}
 		}
 	}

@@ -2,14 +2,15 @@ package mqtt
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"time"
 
 	mochi "github.com/mochi-mqtt/server/v2"
 	"github.com/mochi-mqtt/server/v2/listeners"
-	"github.com/mochi-mqtt/server/v2/packets"
 )
 
 const (
@@ -28,35 +29,43 @@ const (
 	brokerSysSeconds = 24 * 60 * 60
 )
 
-// BrokerOptions say where the embedded broker listens.
+// BrokerOptions say where the embedded broker listens and whom it knows.
 type BrokerOptions struct {
-	TCP       string // address:port on the loopback, port 0 for a free one
+	TCP       string // address:port, port 0 for a free one; with users it need not be on the loopback
 	WebSocket string // the same; empty for none
-	Log       *slog.Logger
+	CertFile  string // of a TLS certificate for both, with KeyFile; optional
+	KeyFile   string
+
+	Users        []User // optional: nobody is asked, and everybody may do everything
+	PasswordFile string // of the users, written by mosquitto_passwd
+	Site, Table  string // contract.md: what the users' rights are about; only with users
+
+	Log *slog.Logger
 }
 
 // Broker is an MQTT broker in this process, for a table that has none besides
-// it. It is reachable from this machine only and therefore asks nobody who he
-// is. Everything in it is lost with the process; a Publisher puts all documents
-// back when it connects.
+// it. Without users it asks nobody who he is, and is reachable from this machine
+// only. Everything in it is lost with the process; a Publisher puts all
+// documents back when it connects.
 type Broker struct {
 	TCP       string // the real addresses
 	WebSocket string
 
+	// For the table's own Publisher: where no certificate is in its way and no
+	// other host can be.
+	Server, User, Password string
+
 	server *mochi.Server
 }
 
-// OpenBroker starts a broker. The error names the address and what is wrong
-// with it.
+// OpenBroker starts a broker. The error names the address, user or file and
+// what is wrong with it.
 func OpenBroker(o BrokerOptions) (*Broker, error) {
 	b := &Broker{server: mochi.New(&mochi.Options{
 		Capabilities:           capabilities(),
 		Logger:                 slog.New(chatter{o.Log.Handler()}),
 		SysTopicResendInterval: brokerSysSeconds,
 	})}
-	if err := b.server.AddHook(new(admission), nil); err != nil {
-		return nil, fmt.Errorf("embedded broker: %w", err)
-	}
 	if err := b.open(o); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
@@ -64,28 +73,71 @@ func OpenBroker(o BrokerOptions) (*Broker, error) {
 }
 
 func (b *Broker) open(o BrokerOptions) error {
-	tcp, err := listen(o.TCP)
+	hook, err := b.admit(o)
 	if err != nil {
 		return err
 	}
-	b.TCP = tcp.Addr().String()
-	if err := b.server.AddListener(door{listeners.NewNet("tcp", tcp)}); err != nil {
+	if err := b.server.AddHook(hook, nil); err != nil {
 		return fmt.Errorf("embedded broker: %w", err)
 	}
-	if o.WebSocket != "" {
-		web, err := listen(o.WebSocket)
+	security, err := o.security()
+	if err != nil {
+		return err
+	}
+	if b.TCP, err = b.listen(o, "tcp", o.TCP, security); err != nil {
+		return err
+	}
+	b.Server = "mqtt://" + b.TCP
+	if len(o.Users) > 0 || security != nil {
+		own, err := b.listen(o, "own", "127.0.0.1:0", nil)
 		if err != nil {
 			return err
 		}
-		b.WebSocket = web.Addr().String()
-		if err := b.server.AddListener(door{listeners.NewNet("websocket", newWebSocket(web, b.server.Log))}); err != nil {
-			return fmt.Errorf("embedded broker: %w", err)
+		b.Server = "mqtt://" + own
+	}
+	if o.WebSocket != "" {
+		if b.WebSocket, err = b.listen(o, "websocket", o.WebSocket, security); err != nil {
+			return err
 		}
 	}
 	if err := b.server.Serve(); err != nil {
 		return fmt.Errorf("embedded broker: %w", err)
 	}
 	return nil
+}
+
+// security is the TLS of the listeners; nil for none.
+func (o *BrokerOptions) security() (*tls.Config, error) {
+	if o.CertFile == "" {
+		return nil, nil
+	}
+	certificate, err := tls.LoadX509KeyPair(o.CertFile, o.KeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("embedded broker: certificate %s, key %s: %w", o.CertFile, o.KeyFile, err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}, nil
+}
+
+// listen adds a listener and returns its real address.
+func (b *Broker) listen(o BrokerOptions, id, address string, security *tls.Config) (string, error) {
+	l, err := listen(address, len(o.Users) > 0)
+	if err != nil {
+		return "", err
+	}
+	at := l.Addr().(*net.TCPAddr)
+	switch {
+	case security != nil:
+		l = tls.NewListener(l, security)
+	case !at.IP.IsLoopback():
+		o.Log.Warn("whoever can listen in on the network can read the passwords: give the broker a certificate", "code", "broker_plain", "address", at)
+	}
+	if id == "websocket" {
+		l = newWebSocket(l, b.server.Log)
+	}
+	if err := b.server.AddListener(door{listeners.NewNet(id, l)}); err != nil {
+		return "", errors.Join(fmt.Errorf("embedded broker: %w", err), l.Close())
+	}
+	return at.String(), nil
 }
 
 // Close ends all connections and waits for them, up to a few seconds.
@@ -112,26 +164,9 @@ func capabilities() *mochi.Capabilities {
 	return c
 }
 
-// admission is the library's hook for who may connect and do what: on the
-// loopback everybody everything.
-type admission struct{ mochi.HookBase }
-
-// ID names the hook.
-func (*admission) ID() string { return "admission" }
-
-// Provides lists the methods that are to be called.
-func (*admission) Provides(what byte) bool {
-	return what == mochi.OnConnectAuthenticate || what == mochi.OnACLCheck
-}
-
-// OnConnectAuthenticate lets everybody in.
-func (*admission) OnConnectAuthenticate(*mochi.Client, packets.Packet) bool { return true }
-
-// OnACLCheck allows every topic.
-func (*admission) OnACLCheck(*mochi.Client, string, bool) bool { return true }
-
 // chatter logs what the library says as debugging: it warns of everyday things
-// such as a board that was switched off.
+// such as a board that was switched off. Whole packets are left out, for they
+// hold passwords.
 type chatter struct{ slog.Handler }
 
 func (h chatter) Enabled(ctx context.Context, _ slog.Level) bool {
@@ -139,8 +174,14 @@ func (h chatter) Enabled(ctx context.Context, _ slog.Level) bool {
 }
 
 func (h chatter) Handle(ctx context.Context, r slog.Record) error {
-	r.Level = slog.LevelDebug
-	return h.Handler.Handle(ctx, r)
+	said := slog.NewRecord(r.Time, slog.LevelDebug, r.Message, r.PC)
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key != "pk" && a.Key != "packet" {
+			said.AddAttrs(a)
+		}
+		return true
+	})
+	return h.Handler.Handle(ctx, said)
 }
 
 func (h chatter) WithAttrs(attrs []slog.Attr) slog.Handler {

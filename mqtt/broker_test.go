@@ -131,7 +131,7 @@ func TestBrokerCloseEndsAll(t *testing.T) {
 // The library's own way of closing clients was seen, about once in a thousand
 // times, to wait for ever for one that left at that moment.
 func TestBrokerClosesByItself(t *testing.T) {
-	l, err := listen("127.0.0.1:0")
+	l, err := listen("127.0.0.1:0", false)
 	if err != nil {
 		t.Fatal(err)
 	}

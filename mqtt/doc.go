@@ -28,7 +28,9 @@
 //	session.go     one connection of it, from CONNECT to its end
 //	dial.go        the network connection and its time limits
 //	access.go      Role and User: who may read and write what at a broker
-//	broker.go      Broker: the embedded broker, loopback only
+//	password.go    users' passwords, as mosquitto_passwd keeps them
+//	broker.go      Broker: the embedded broker
+//	admission.go   whom it lets in, and what they may do there
 //	listen.go      its listeners, TCP and WebSocket, and how long they wait
 //	subscribe.go   Subscribe: a consumer within our own programs
 //

@@ -28,15 +28,15 @@ const (
 	acceptPause = 100 * time.Millisecond
 )
 
-// listen opens a listener, but on no address that others could reach: nobody
-// is asked for a password here.
-func listen(address string) (net.Listener, error) {
+// listen opens a listener, and on an address that others could reach only if
+// everybody is asked who he is.
+func listen(address string, asked bool) (net.Listener, error) {
 	a, err := net.ResolveTCPAddr("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("embedded broker: address %q: write it as 127.0.0.1:1883 or [::1]:1883: %w", address, err)
 	}
-	if !a.IP.IsLoopback() {
-		return nil, fmt.Errorf("embedded broker: address %q is not on the loopback: for access from outside use a broker of your own", address)
+	if !asked && !a.IP.IsLoopback() {
+		return nil, fmt.Errorf("embedded broker: address %q is not on the loopback: for access from outside give users, or use a broker of your own", address)
 	}
 	l, err := net.ListenTCP("tcp", a)
 	if err != nil {

@@ -92,26 +92,24 @@ func (s *service) openMQTT() error {
 	if s.core == nil {
 		return nil // its error is already there
 	}
-	servers := s.cfg.MQTT.Servers
+	m := &s.cfg.MQTT
+	servers, user, password := m.Servers, m.User, m.Password.Reveal()
 	if len(servers) == 0 {
-		b, err := mqtt.OpenBroker(mqtt.BrokerOptions{TCP: s.cfg.MQTT.Listen, WebSocket: listenAt(s.cfg.MQTT.ListenWS), Log: s.log})
-		if err != nil {
+		if err := s.openBroker(); err != nil {
 			return err
 		}
-		s.broker = b
-		servers = []string{"mqtt://" + b.TCP}
-		s.log.Info("embedded broker", "code", "broker.opened", "mqtt", b.TCP, "websocket", b.WebSocket)
+		servers, user, password = []string{s.broker.Server}, s.broker.User, s.broker.Password
 	}
 	p, err := mqtt.New(mqtt.Options{
-		Servers: servers, User: s.cfg.MQTT.User, Password: s.cfg.MQTT.Password.Reveal(),
-		ClientID: cmp.Or(s.cfg.MQTT.ClientID, "shoed-"+s.cfg.Table.Site+"-"+s.cfg.Table.ID),
+		Servers: servers, User: user, Password: password,
+		ClientID: cmp.Or(m.ClientID, "shoed-"+s.cfg.Table.Site+"-"+s.cfg.Table.ID),
 		Site:     s.cfg.Table.Site, Table: s.cfg.Table.ID, Epoch: s.journal.Epoch(), Names: tableNames(s.cfg),
 		Software: mqtt.Software{Version: s.build.version, Commit: s.build.commit, SHA256: s.build.sha256},
 		Reader:   mqtt.Reader{Protocol: s.cfg.Reader.Protocol, Device: s.cfg.Reader.Device},
 		TimeZone: timeZone(), Sim: s.sim, Key: s.key, ConfigHash: s.cfg.Hash(),
-		Window:       s.cfg.MQTT.Window,
-		KeepAlive:    time.Duration(s.cfg.MQTT.KeepAliveS) * time.Second,
-		WriteTimeout: time.Duration(s.cfg.MQTT.WriteTimeoutMS) * time.Millisecond,
+		Window:       m.Window,
+		KeepAlive:    time.Duration(m.KeepAliveS) * time.Second,
+		WriteTimeout: time.Duration(m.WriteTimeoutMS) * time.Millisecond,
 		Outbox:       s.outbox(),
 		Command:      s.hear,
 		Clock:        clockState, ReaderHealth: s.readerHealth, Storage: func() string { return s.core.health.Load().storage },
@@ -123,6 +121,27 @@ func (s *service) openMQTT() error {
 	}
 	s.publisher = p
 	s.core.adopted, s.core.replay = p.Wake, p.Replay
+	return nil
+}
+
+func (s *service) openBroker() error {
+	m := &s.cfg.MQTT
+	users := make([]mqtt.User, len(s.cfg.Access.Users))
+	for i, text := range s.cfg.Access.Users {
+		var err error
+		if users[i], err = mqtt.ParseUser(text); err != nil {
+			return fmt.Errorf("access.users: %w", err)
+		}
+	}
+	b, err := mqtt.OpenBroker(mqtt.BrokerOptions{
+		TCP: m.Listen, WebSocket: listenAt(m.ListenWS), CertFile: m.ListenCertFile, KeyFile: m.ListenKeyFile,
+		Users: users, PasswordFile: s.cfg.Access.PasswordFile, Site: s.cfg.Table.Site, Table: s.cfg.Table.ID, Log: s.log,
+	})
+	if err != nil {
+		return err
+	}
+	s.broker = b
+	s.log.Info("embedded broker", "code", "broker.opened", "mqtt", b.TCP, "websocket", b.WebSocket, "users", len(users))
 	return nil
 }
 

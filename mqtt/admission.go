@@ -1,0 +1,134 @@
+package mqtt
+
+import (
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+
+	mochi "github.com/mochi-mqtt/server/v2"
+	"github.com/mochi-mqtt/server/v2/packets"
+)
+
+// maxTold bounds what is remembered of refusals; what comes after is not logged.
+const maxTold = 1000
+
+// admission is the library's hook for who may connect and do what. Without
+// users it asks nobody, and everybody may do everything.
+type admission struct {
+	mochi.HookBase
+	server *mochi.Server
+	log    *slog.Logger
+	users  map[string]login
+
+	mu   sync.Mutex
+	told map[string]bool // refusals that have been logged
+}
+
+// login is what the broker knows of a user.
+type login struct {
+	role     Role
+	password password
+	access   access
+}
+
+// admit reads the users and makes one of the table itself, whose password no
+// other program knows.
+func (b *Broker) admit(o BrokerOptions) (*admission, error) {
+	h := &admission{server: b.server, log: o.Log, told: map[string]bool{}}
+	if len(o.Users) == 0 {
+		return h, nil
+	}
+	passwords, err := readPasswords(o.PasswordFile)
+	if err != nil {
+		return nil, fmt.Errorf("embedded broker: passwords: %w", err)
+	}
+	b.User, b.Password = o.Table, rand.Text()
+	own, err := newPassword(b.Password)
+	if err != nil {
+		return nil, fmt.Errorf("embedded broker: %w", err)
+	}
+	h.users = map[string]login{o.Table: {itself, own, User{o.Table, itself}.at(o.Site, o.Table)}}
+	for _, u := range o.Users {
+		kept, known := passwords[u.Name]
+		if !known {
+			return nil, fmt.Errorf("embedded broker: user %q has no password; give one: mosquitto_passwd %s %s", u.Name, o.PasswordFile, u.Name)
+		}
+		if _, taken := h.users[u.Name]; taken {
+			return nil, fmt.Errorf("embedded broker: user %q is there twice, or is the table itself; give another name", u.Name)
+		}
+		h.users[u.Name] = login{u.Role, kept, u.at(o.Site, o.Table)}
+	}
+	return h, nil
+}
+
+// ID names the hook.
+func (*admission) ID() string { return "admission" }
+
+// Provides lists the methods that are to be called.
+func (*admission) Provides(what byte) bool {
+	return what == mochi.OnConnectAuthenticate || what == mochi.OnACLCheck
+}
+
+// OnConnectAuthenticate tells whether a client may connect.
+func (h *admission) OnConnectAuthenticate(cl *mochi.Client, pk packets.Packet) bool {
+	return h.users == nil || h.knows(cl, &pk.Connect)
+}
+
+// knows tells whether a client is who he says, and may have the client id and the
+// will that he asks for. The library asks nowhere else about the will, and gives
+// anybody with a client id its session, with what is under way in it.
+func (h *admission) knows(cl *mochi.Client, c *packets.ConnectParams) bool {
+	u, known := h.users[string(c.Username)]
+	if !known || !u.password.is(c.Password) {
+		return h.refuse(cl, "login_refused", "a client was refused at the broker: unknown user or wrong password")
+	}
+	if old, taken := h.server.Clients.Get(cl.ID); taken && u.role != itself && string(old.Properties.Username) != string(c.Username) {
+		return h.refuse(cl, "client_id_refused", "a client was refused at the broker: another user has its client id", "client", bounded(cl.ID))
+	}
+	if c.WillFlag && !u.access.mayWrite(c.WillTopic) {
+		return h.refuse(cl, "right_refused", "a client was refused at the broker: its user may not write its will's topic", "topic", bounded(c.WillTopic))
+	}
+	return true
+}
+
+// OnACLCheck tells whether a client may publish on a topic, subscribe a filter,
+// or be given a message.
+func (h *admission) OnACLCheck(cl *mochi.Client, topic string, write bool) bool {
+	if h.users == nil {
+		return true
+	}
+	u := h.users[string(cl.Properties.Username)]
+	switch {
+	case write && !u.access.mayWrite(topic):
+		return h.refuse(cl, "right_refused", "a publication was refused at the broker: its user may not write this topic", "topic", bounded(topic))
+	case !write && !u.access.mayRead(topic):
+		return h.refuse(cl, "right_refused", "a subscription was refused at the broker: its user may not read all of it", "topic", bounded(topic))
+	}
+	return true
+}
+
+// refuse is false. It logs the first refusal of a code for each user and host,
+// without what users made up, so that nobody can fill the log.
+func (h *admission) refuse(cl *mochi.Client, code, what string, attrs ...any) bool {
+	host, _, err := net.SplitHostPort(cl.Net.Remote)
+	if err != nil {
+		host = cl.Net.Remote
+	}
+	user := string(cl.Properties.Username)
+	key := code + " " + host
+	if _, known := h.users[user]; known {
+		key += " " + user
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.told[key] && len(h.told) < maxTold {
+		h.told[key] = true
+		h.log.Warn(what, append([]any{"code", code, "user", bounded(user), "from", host}, attrs...)...)
+	}
+	return false
+}
+
+// bounded is as much of what a stranger says as the log takes.
+func bounded(s string) string { return s[:min(len(s), 100)] }
