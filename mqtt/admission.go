@@ -6,13 +6,19 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"time"
 
 	mochi "github.com/mochi-mqtt/server/v2"
 	"github.com/mochi-mqtt/server/v2/packets"
 )
 
-// maxTold bounds what is remembered of refusals; what comes after is not logged.
-const maxTold = 1000
+const (
+	// What is remembered of refusals; what comes after is not logged.
+	maxTold = 1000
+	// How long the end of an earlier connection is waited for, which takes a
+	// write to it at most, and its will's to others.
+	succeedWait = 2 * brokerWrite
+)
 
 // admission is the library's hook for who may connect and do what. Without
 // users it asks nobody, and everybody may do everything.
@@ -73,7 +79,11 @@ func (*admission) Provides(what byte) bool {
 
 // OnConnectAuthenticate tells whether a client may connect.
 func (h *admission) OnConnectAuthenticate(cl *mochi.Client, pk packets.Packet) bool {
-	return h.users == nil || h.knows(cl, &pk.Connect)
+	if h.users != nil && !h.knows(cl, &pk.Connect) {
+		return false
+	}
+	h.succeed(cl)
+	return true
 }
 
 // knows tells whether a client is who he says, and may have the client id and the
@@ -91,6 +101,26 @@ func (h *admission) knows(cl *mochi.Client, c *packets.ConnectParams) bool {
 		return h.refuse(cl, "right_refused", "a client was refused at the broker: its user may not write its will's topic", "topic", bounded(c.WillTopic))
 	}
 	return true
+}
+
+// succeed ends an earlier connection with the client's id and waits until the
+// library is through with it. What the library does last is to forget the client
+// of that id, and then that was seen to be the new one: connected, but deaf.
+func (h *admission) succeed(cl *mochi.Client) {
+	old, there := h.server.Clients.Get(cl.ID)
+	if !there {
+		return
+	}
+	h.server.DisconnectClient(old, packets.ErrSessionTakenOver)
+	p := &old.Properties
+	if p.ProtocolVersion < 5 && !p.Clean || p.ProtocolVersion == 5 && p.Props.SessionExpiryInterval > 0 {
+		return // its session is not forgotten
+	}
+	for began := time.Now(); time.Since(began) < succeedWait; time.Sleep(time.Millisecond) {
+		if now, there := h.server.Clients.Get(cl.ID); !there || now != old {
+			return
+		}
+	}
 }
 
 // OnACLCheck tells whether a client may publish on a topic, subscribe a filter,

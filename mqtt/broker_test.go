@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -139,6 +140,22 @@ func TestBrokerClosesByItself(t *testing.T) {
 	d.Close(func(string) { t.Error("the library is to close the clients") })
 	if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("not closed: %v", err)
+	}
+}
+
+// A client that comes back at once, or beside its old connection, hears what it
+// subscribes.
+func TestBrokerClientReturns(t *testing.T) {
+	b := openBroker(t)
+	other := connectAs(t, b.TCP, "", "", func(c *packets.ConnectPacket) { c.ClientIdentifier = "other" })
+	for n := range 2000 {
+		w := connectAs(t, b.TCP, "", "", func(c *packets.ConnectPacket) { c.ClientIdentifier = "one" })
+		w.subscribe("x")
+		other.publish("x", strconv.Itoa(n), 0, false)
+		w.upTo(strconv.Itoa(n))
+		if n%2 == 0 {
+			w.conn.Close()
+		}
 	}
 }
 
