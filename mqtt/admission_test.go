@@ -648,6 +648,9 @@ func TestBrokerOnTheNetwork(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if c.address[0] == '0' && !strings.HasPrefix(b.TCP, "0.0.0.0:") {
+			t.Errorf("%s listens on %s", c.address, b.TCP)
+		}
 		local := func(addr string) string { return "127.0.0.1" + addr[strings.LastIndexByte(addr, ':'):] }
 		for _, server := range []string{c.tcp + local(b.TCP), c.web + local(b.WebSocket)} {
 			p := paho.NewClientOptions().AddBroker(server).SetClientID("x").SetAutoReconnect(false).SetUsername(people[0].Name)

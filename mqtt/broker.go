@@ -129,7 +129,7 @@ func (b *Broker) listen(o BrokerOptions, id, address string, security *tls.Confi
 	case security != nil:
 		l = tls.NewListener(l, security)
 	case !at.IP.IsLoopback():
-		o.Log.Warn("whoever can listen in on the network can read the passwords: give the broker a certificate", "code", "broker_plain", "address", at)
+		o.Log.Warn("whoever can listen in on the network can read the passwords: give the broker a certificate", "code", "broker_plain", "address", at.String())
 	}
 	if id == "websocket" {
 		l = newWebSocket(l, b.server.Log)

@@ -38,7 +38,11 @@ func listen(address string, asked bool) (net.Listener, error) {
 	if !asked && !a.IP.IsLoopback() {
 		return nil, fmt.Errorf("embedded broker: address %q is not on the loopback: for access from outside give users, or use a broker of your own", address)
 	}
-	l, err := net.ListenTCP("tcp", a)
+	network := "tcp"
+	if a.IP.To4() != nil {
+		network = "tcp4" // else 0.0.0.0 would be every IPv6 address too
+	}
+	l, err := net.ListenTCP(network, a)
 	if err != nil {
 		return nil, fmt.Errorf("embedded broker: %w", err)
 	}

@@ -32,6 +32,7 @@ type service struct {
 
 	decoding scanner.Options
 
+	users     []mqtt.User
 	core      *core
 	gate      *mqtt.Gate
 	commands  chan request
@@ -71,7 +72,14 @@ func (s *service) openCore() error {
 	if err != nil {
 		return err
 	}
-	s.gate = mqtt.NewGate(mqtt.GateOptions{Site: s.cfg.Table.Site, Table: s.cfg.Table.ID, Epoch: s.journal.Epoch()})
+	for _, text := range s.cfg.Access.Users {
+		u, err := mqtt.ParseUser(text)
+		if err != nil {
+			return fmt.Errorf("access.users: %w", err)
+		}
+		s.users = append(s.users, u)
+	}
+	s.gate = mqtt.NewGate(mqtt.GateOptions{Site: s.cfg.Table.Site, Table: s.cfg.Table.ID, Epoch: s.journal.Epoch(), Users: s.users})
 	s.commands = make(chan request, commandsWaiting)
 	s.core = &core{
 		tableID: s.cfg.Table.ID, gate: s.gate, waiting: map[string]waiting{}, replay: func(mqtt.Replay) bool { return false },
@@ -126,22 +134,15 @@ func (s *service) openMQTT() error {
 
 func (s *service) openBroker() error {
 	m := &s.cfg.MQTT
-	users := make([]mqtt.User, len(s.cfg.Access.Users))
-	for i, text := range s.cfg.Access.Users {
-		var err error
-		if users[i], err = mqtt.ParseUser(text); err != nil {
-			return fmt.Errorf("access.users: %w", err)
-		}
-	}
 	b, err := mqtt.OpenBroker(mqtt.BrokerOptions{
 		TCP: m.Listen, WebSocket: listenAt(m.ListenWS), CertFile: m.ListenCertFile, KeyFile: m.ListenKeyFile,
-		Users: users, PasswordFile: s.cfg.Access.PasswordFile, Site: s.cfg.Table.Site, Table: s.cfg.Table.ID, Log: s.log,
+		Users: s.users, PasswordFile: s.cfg.Access.PasswordFile, Site: s.cfg.Table.Site, Table: s.cfg.Table.ID, Log: s.log,
 	})
 	if err != nil {
 		return err
 	}
 	s.broker = b
-	s.log.Info("embedded broker", "code", "broker.opened", "mqtt", b.TCP, "websocket", b.WebSocket, "users", len(users))
+	s.log.Info("embedded broker", "code", "broker.opened", "mqtt", b.TCP, "websocket", b.WebSocket, "users", len(s.users))
 	return nil
 }
 
