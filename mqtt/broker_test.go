@@ -129,6 +129,40 @@ func TestBrokerCloseEndsAll(t *testing.T) {
 	}
 }
 
+// Whoever opens connections and says nothing gets a bounded number of them.
+func TestBrokerConnectionsAreBounded(t *testing.T) {
+	b := openBroker(t)
+	conns := make([]net.Conn, brokerConns+1)
+	for i := range conns {
+		var err error
+		if conns[i], err = net.Dial("tcp", b.TCP); err != nil {
+			t.Fatal(err)
+		}
+		defer conns[i].Close()
+	}
+	for i, want := range map[int]error{0: os.ErrDeadlineExceeded, brokerConns - 1: os.ErrDeadlineExceeded, brokerConns: io.EOF} {
+		if i == brokerConns {
+			conns[i].SetDeadline(time.Now().Add(brokerHello / 2))
+		} else {
+			conns[i].SetDeadline(time.Now().Add(50 * time.Millisecond))
+		}
+		if _, err := conns[i].Read(make([]byte, 1)); !errors.Is(err, want) {
+			t.Errorf("connection %d: %v, want %v", i, err, want)
+		}
+	}
+	conns[0].Close()
+	until(t, "room for another", func() bool {
+		conn, err := net.Dial("tcp", b.TCP)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		conn.SetDeadline(time.Now().Add(50 * time.Millisecond))
+		_, err = conn.Read(make([]byte, 1))
+		return errors.Is(err, os.ErrDeadlineExceeded)
+	})
+}
+
 // The library's own way of closing clients was seen, about once in a thousand
 // times, to wait for ever for one that left at that moment.
 func TestBrokerClosesByItself(t *testing.T) {
