@@ -114,6 +114,9 @@ func checkAccess(c *Config, report func(key, text string)) {
 	case len(a.Users) == 0 && a.PasswordFile != "":
 		report("access.password_file", "nobody has a role; give access.users")
 	case len(a.Users) == 0:
+		if m.Audit {
+			report("mqtt.audit", "the broker inside shoed asks nobody, so anybody on this machine could read what the table has not shown; give access.users")
+		}
 		for key, address := range map[string]string{"mqtt.listen": m.Listen, "mqtt.listen_ws": m.ListenWS} {
 			if isOpen(address) {
 				report(key, fmt.Sprintf("%q can be reached by others, so everybody must be asked who he is; give access.users, or a loopback address", address))

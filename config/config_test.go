@@ -379,6 +379,7 @@ func TestAccess(t *testing.T) {
 		{"[access]\nusers = ['table-1=pit']\npassword_file = '" + kept + "'", `2:10: access.users[0]: "table-1" is there twice, or is the table itself; give another name`},
 		{"[access]\nusers = ['a=pit']\npassword_file = '" + shared + "'", "3:17: access.password_file: " + shared + " has mode 0644, so others can read or change it; run: chmod go= " + shared},
 		{"[access]\nusers = ['a=pit']\npassword_file = '" + dir + "/none'", "3:17: access.password_file: stat " + dir + "/none: no such file or directory; create it"},
+		{"mqtt.audit = true", "1:14: mqtt.audit: the broker inside shoed asks nobody, so anybody on this machine could read what the table has not shown; give access.users"},
 		{"mqtt.listen_cert_file = '/c'", "1:25: mqtt.listen_cert_file: a certificate and its key go together; give listen_cert_file and listen_key_file"},
 		{"[mqtt]\nlisten_cert_file = '/c'\nlisten_key_file = '" + shared + "'", "3:19: mqtt.listen_key_file: " + shared + " has mode 0644, so others can read or change it; run: chmod go= " + shared},
 	} {
@@ -386,7 +387,7 @@ func TestAccess(t *testing.T) {
 	}
 	for _, text := range []string{
 		open + "[access]\nusers = ['a=pit', 'b=board']\npassword_file = '" + kept + "'",
-		open + "mqtt.servers = ['tcp://a:1883']",
+		open + "mqtt.servers = ['tcp://a:1883']\nmqtt.audit = true",
 		"mqtt.servers = ['tcp://a:1883']\naccess.users = ['a=pit']",
 	} {
 		load(t, text)
