@@ -94,6 +94,14 @@ func checkAccess(c *Config, report func(key, text string)) {
 		}
 		names = append(names, name)
 	}
+	for i, k := range a.Keys {
+		if name, _, _ := strings.Cut(k, "="); !slices.Contains(names[1:], name) {
+			report(fmt.Sprintf("access.keys[%d]", i), fmt.Sprintf("%q is no user; name it in access.users", name))
+		}
+	}
+	if a.RequireSignature && len(a.Keys) == 0 {
+		report("access.require_signature", "nobody has a key, so nobody could command over the broker; give access.keys")
+	}
 	if a.PasswordFile != "" {
 		if err := private(a.PasswordFile); err != nil {
 			report("access.password_file", err.Error())

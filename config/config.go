@@ -81,6 +81,10 @@ type MQTT struct {
 type Access struct {
 	Users        []string `mapstructure:"users"` // "name=role" each
 	PasswordFile string   `mapstructure:"password_file"`
+
+	Keys             []string `mapstructure:"keys"` // "name=key" each
+	RequireSignature bool     `mapstructure:"require_signature"`
+	Dual             []string `mapstructure:"dual"` // names of commands
 }
 
 // Off is the value of MQTT.Listen and MQTT.ListenWS that opens no listener.

@@ -62,6 +62,9 @@ func load(t *testing.T, text string, env ...string) *Config {
 	return c
 }
 
+// goodKey is a public key in base64.
+const goodKey = "6kpsY+KcUgq+9VB7Ey7F+ZVHdq6+vnuSQh7qaRRG0iw="
+
 func TestDefaults(t *testing.T) {
 	c, err := Load("", []string{"HOME=/root", "shoed_reader_baud_rate=x"})
 	if err != nil {
@@ -75,7 +78,7 @@ func TestDefaults(t *testing.T) {
 		Journal: Journal{Dir: "/var/lib/shoed", MaxAgeDays: 30, MaxBytes: 1000000000},
 		MQTT: MQTT{Servers: []string{}, Password: newSecret(""), KeepAliveS: 20, WriteTimeoutMS: 3000, Window: 1,
 			Listen: "127.0.0.1:1883", ListenWS: "127.0.0.1:9001"},
-		Access:  Access{Users: []string{}},
+		Access:  Access{Users: []string{}, Keys: []string{}, Dual: []string{"void", "manual", "correct"}},
 		Control: Control{Socket: "/run/shoed/shoed.sock"},
 		Log:     Log{Level: "info", Format: "auto"},
 		places:  map[string]Place{},
@@ -127,6 +130,7 @@ func TestEveryKeyReachesItsField(t *testing.T) {
 		"mqtt.servers": "tcp://a:1883,mqtt://b:1884", "mqtt.user": "u", "mqtt.password": "p", "mqtt.client_id": "c",
 		"mqtt.keep_alive_s": "21", "mqtt.write_timeout_ms": "3001", "mqtt.window": "16", "mqtt.listen": "[::1]:0",
 		"mqtt.listen_ws": "off", "mqtt.audit": "true", "mqtt.listen_cert_file": "/c", "mqtt.listen_key_file": own, "access.users": "anna=pit,board-1=board",
+		"access.keys": "anna=" + goodKey, "access.require_signature": "true", "access.dual": "void",
 		"access.password_file": own, "control.socket": "/s", "log.level": "debug", "log.format": "json",
 	}
 	var env []string
@@ -337,6 +341,8 @@ func TestValues(t *testing.T) {
 		"mqtt.listen_ws":        {[]any{"off", "0.0.0.0:9001"}, []any{"9001"}},
 		"mqtt.listen_cert_file": {[]any{"", "/x"}, []any{"x"}},
 		"mqtt.listen_key_file":  {[]any{"", "/x"}, []any{"x"}},
+		"access.keys":           {[]any{"anna=" + goodKey}, []any{"", "anna", "anna=", "=" + goodKey, "Anna=" + goodKey, "anna=" + goodKey + "=", "anna=" + goodKey[1:]}},
+		"access.dual":           {[]any{"void", "hold_card", "config-reload"}, []any{"", "Void", "void,manual", "-", long}},
 		"access.users":          {[]any{"anna=pit", "board-1=board", "c=surveillance", "7=floor", "t=tech"}, []any{"", "anna", "anna=", "anna=Pit", "Anna=pit", "-a=pit", "anna=table", "anna=pit=pit", long + "=pit", "a+=pit", "anna=pit\n"}},
 		"access.password_file":  {[]any{"", "/x"}, []any{"x"}},
 		"control.socket":        {[]any{"/" + strings.Repeat("x", 106)}, []any{"x", "/" + strings.Repeat("x", 107)}},
@@ -379,6 +385,8 @@ func TestAccess(t *testing.T) {
 		{"[access]\nusers = ['table-1=pit']\npassword_file = '" + kept + "'", `2:10: access.users[0]: "table-1" is there twice, or is the table itself; give another name`},
 		{"[access]\nusers = ['a=pit']\npassword_file = '" + shared + "'", "3:17: access.password_file: " + shared + " has mode 0644, so others can read or change it; run: chmod go= " + shared},
 		{"[access]\nusers = ['a=pit']\npassword_file = '" + dir + "/none'", "3:17: access.password_file: stat " + dir + "/none: no such file or directory; create it"},
+		{"access.keys = ['anna=" + goodKey + "']", `1:16: access.keys[0]: "anna" is no user; name it in access.users`},
+		{"access.require_signature = true", "1:28: access.require_signature: nobody has a key, so nobody could command over the broker; give access.keys"},
 		{"mqtt.audit = true", "1:14: mqtt.audit: the broker inside shoed asks nobody, so anybody on this machine could read what the table has not shown; give access.users"},
 		{"mqtt.listen_cert_file = '/c'", "1:25: mqtt.listen_cert_file: a certificate and its key go together; give listen_cert_file and listen_key_file"},
 		{"[mqtt]\nlisten_cert_file = '/c'\nlisten_key_file = '" + shared + "'", "3:19: mqtt.listen_key_file: " + shared + " has mode 0644, so others can read or change it; run: chmod go= " + shared},

@@ -83,6 +83,9 @@ var sections = []section{
 	{"access", "Who uses the table over MQTT. The broker inside shoed asks everybody for user and password as soon as one is named here.", []key{
 		{name: "users", value: []string{}, doc: `Users and their roles, such as "anna=pit", "board-1=board" and "cctv=surveillance"`, accepts: user},
 		{name: "password_file", value: "", doc: "Their passwords for the broker inside shoed, as mosquitto_passwd writes them, readable by nobody but the file's owner (or by root's choice of group)", accepts: orEmpty(absolute)},
+		{name: "keys", value: []string{}, doc: `Public keys of those who sign their commands, such as "anna=" and what "shoed key new" prints`, accepts: userKey},
+		{name: "require_signature", value: false, doc: "Whether every command over a broker must be signed; for brokers that are not trusted to know who sends"},
+		{name: "dual", value: []string{"void", "manual", "correct"}, doc: "Commands that take two people, a correct only after the outcome; they hold as soon as users are named", accepts: commandName},
 	}},
 	{"control", "The local command socket.", []key{
 		{name: "socket", value: "/run/shoed/shoed.sock", doc: "Its path", accepts: socketPath},
@@ -130,7 +133,10 @@ var (
 	socketPath = accepts{"an absolute path of at most 107 bytes", func(v any) bool { return isAbsolute(v.(string)) && len(v.(string)) <= 107 }}
 	server     = accepts{`addresses such as "mqtt://broker:1883", "mqtts://broker:8883", "ws://broker:9001/path" or "wss://...", with a port and without user or password`, isServer}
 	listener   = accepts{`"off" or an address with a port, such as "127.0.0.1:1883"; one that others can reach, such as "0.0.0.0:1883", only with access.users`, isListener}
-	user       = matching(`^[a-z0-9][a-z0-9-]{0,31}=(board|surveillance|floor|pit|tech)$`, `"name=role", the name 1 to 32 of a-z, 0-9 and '-', not starting with '-', the role board, surveillance, floor, pit or tech`)
+	userKey    = matching(`^[a-z0-9][a-z0-9-]{0,31}=[0-9A-Za-z+/]{43}=$`, `"name=key", the key 32 bytes in base64`)
+	// The program knows which there are.
+	commandName = matching(`^[a-z][a-z_-]{0,31}$`, `the name of a command, such as "void"`)
+	user        = matching(`^[a-z0-9][a-z0-9-]{0,31}=(board|surveillance|floor|pit|tech)$`, `"name=role", the name 1 to 32 of a-z, 0-9 and '-', not starting with '-', the role board, surveillance, floor, pit or tech`)
 )
 
 func within(low, high int64) accepts {

@@ -198,8 +198,10 @@ func (p *Publisher) info(env Envelope, s *round.State) Info {
 	facts := p.facts()
 	reader := p.o.Reader
 	reader.Masked = facts.Masked
+	game := gameOf(s.Rules)
+	game.RulesRelaxed = append(game.RulesRelaxed, p.o.Relaxed...)
 	return Info{
-		Envelope: env, Names: p.o.Names, Game: gameOf(s.Rules), Limits: facts.Limits, Reader: reader, Placement: s.Rules.Placement.String(),
+		Envelope: env, Names: p.o.Names, Game: game, Limits: facts.Limits, Reader: reader, Placement: s.Rules.Placement.String(),
 		Software: p.o.Software, Contract: Contract, Locales: []string{"en"}, ConfigHash: p.o.ConfigHash, TimeZone: p.o.TimeZone,
 		PublicKey: p.o.Key.Public().(ed25519.PublicKey),
 	}

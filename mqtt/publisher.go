@@ -71,6 +71,7 @@ type Options struct {
 	Software    Software
 	Reader      Reader
 	TimeZone    string
+	Relaxed     []string           // besides the rules, what is looser than usual
 	ConfigHash  string             // of the effective configuration, without secrets
 	Key         ed25519.PrivateKey // the table's, which signs the chain's heads
 	Sim         bool               // everything comes from a simulated shoe

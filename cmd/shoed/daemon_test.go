@@ -268,6 +268,8 @@ type witness struct {
 	state  mqtt.State
 	health mqtt.Health
 	status mqtt.Status
+	info   mqtt.Info
+	alerts mqtt.Alerts
 	wrong  []error // messages that do not follow their schemas
 }
 
@@ -311,6 +313,10 @@ func (a *witness) message(topic string, _ bool, payload []byte) {
 		json.Unmarshal(payload, &a.health)
 	case "status":
 		json.Unmarshal(payload, &a.status)
+	case "info":
+		json.Unmarshal(payload, &a.info)
+	case "alerts":
+		json.Unmarshal(payload, &a.alerts)
 	}
 }
 

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"crypto/ed25519"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -35,6 +37,7 @@ type service struct {
 	users     []mqtt.User
 	core      *core
 	gate      *mqtt.Gate
+	dual      []string // commands that take two people
 	commands  chan request
 	journal   *journal.Journal
 	key       ed25519.PrivateKey // the table's
@@ -79,7 +82,11 @@ func (s *service) openCore() error {
 		}
 		s.users = append(s.users, u)
 	}
-	s.gate = mqtt.NewGate(mqtt.GateOptions{Site: s.cfg.Table.Site, Table: s.cfg.Table.ID, Epoch: s.journal.Epoch(), Users: s.users})
+	rights, err := s.rights()
+	if err != nil {
+		return err
+	}
+	s.gate, s.dual = mqtt.NewGate(rights), rights.Dual
 	s.commands = make(chan request, commandsWaiting)
 	s.core = &core{
 		tableID: s.cfg.Table.ID, gate: s.gate, waiting: map[string]waiting{}, replay: func(mqtt.Replay) bool { return false },
@@ -91,6 +98,42 @@ func (s *service) openCore() error {
 		return err
 	}
 	s.core.adopt()
+	return nil
+}
+
+// rights says who may command what.
+func (s *service) rights() (mqtt.GateOptions, error) {
+	a := &s.cfg.Access
+	o := mqtt.GateOptions{
+		Site: s.cfg.Table.Site, Table: s.cfg.Table.ID, Epoch: s.journal.Epoch(), Users: s.users,
+		Keys: map[string]ed25519.PublicKey{}, RequireSignature: a.RequireSignature,
+	}
+	for i, text := range a.Keys {
+		name, key, _ := strings.Cut(text, "=")
+		b, err := base64.StdEncoding.DecodeString(key)
+		if err != nil || len(b) != ed25519.PublicKeySize {
+			return o, fmt.Errorf("%v: access.keys: the key of %s is not 32 bytes in base64", s.cfg.Where(fmt.Sprintf("access.keys[%d]", i)), name)
+		}
+		o.Keys[name] = b
+	}
+	for i, name := range a.Dual {
+		if !slices.Contains(mqtt.CommandNames(), name) {
+			return o, fmt.Errorf("%v: access.dual: no such command: %q; there are %s", s.cfg.Where(fmt.Sprintf("access.dual[%d]", i)), name, strings.Join(mqtt.CommandNames(), ", "))
+		}
+	}
+	if len(a.Users) > 0 { // nobody else could be the second person
+		o.Dual = a.Dual
+	}
+	return o, nil
+}
+
+// relaxed names what is looser here than the usual dual control.
+func (s *service) relaxed() []string {
+	for _, name := range []string{"void", "manual", "correct"} {
+		if !slices.Contains(s.dual, name) {
+			return []string{"dual=" + cmp.Or(strings.Join(s.dual, "+"), "none")}
+		}
+	}
 	return nil
 }
 
@@ -114,7 +157,7 @@ func (s *service) openMQTT() error {
 		Site:     s.cfg.Table.Site, Table: s.cfg.Table.ID, Epoch: s.journal.Epoch(), Names: tableNames(s.cfg),
 		Software: mqtt.Software{Version: s.build.version, Commit: s.build.commit, SHA256: s.build.sha256},
 		Reader:   mqtt.Reader{Protocol: s.cfg.Reader.Protocol, Device: s.cfg.Reader.Device},
-		TimeZone: timeZone(), Sim: s.sim, Key: s.key, ConfigHash: s.cfg.Hash(),
+		TimeZone: timeZone(), Sim: s.sim, Key: s.key, ConfigHash: s.cfg.Hash(), Relaxed: s.relaxed(),
 		Window:       m.Window,
 		KeepAlive:    time.Duration(m.KeepAliveS) * time.Second,
 		WriteTimeout: time.Duration(m.WriteTimeoutMS) * time.Millisecond,
