@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -47,7 +49,7 @@ func checkEach(c *Config, v *viper.Viper, wrong []Problem) []Problem {
 }
 
 // checkTogether tests values against each other, and fetches the password.
-func checkTogether(c *Config) []Problem {
+func checkTogether(c *Config, env []string) []Problem {
 	var problems []Problem
 	report := func(key, text string) {
 		problems = append(problems, Problem{c.Where(key), key, text})
@@ -59,13 +61,22 @@ func checkTogether(c *Config) []Problem {
 	if m.Listen == Off && len(m.Servers) == 0 {
 		report("mqtt.listen", `is "off" and mqtt.servers is empty, so nothing could be published; give one of them`)
 	}
+	checkPassword(c, env, report)
+	checkTLS(m, report)
+	checkAccess(c, report)
+	return problems
+}
+
+// checkPassword fetches it, too.
+func checkPassword(c *Config, env []string, report func(key, text string)) {
+	m := &c.MQTT
 	given := "mqtt.password"
 	if m.PasswordFile != "" {
 		given = "mqtt.password_file"
 		if m.Password.Reveal() != "" {
 			report(given, "mqtt.password is given too; remove one of them")
 		}
-		password, err := readPassword(m.PasswordFile)
+		password, err := readPassword(m.PasswordFile, env)
 		if err != nil {
 			report(given, err.Error())
 		}
@@ -78,8 +89,6 @@ func checkTogether(c *Config) []Problem {
 	if (m.Password.Reveal() != "" || m.PasswordFile != "") && m.User == "" {
 		report(given, "MQTT knows no password without a user; give mqtt.user too")
 	}
-	checkAccess(c, report)
-	return problems
 }
 
 // checkAccess tests the users against each other and the broker inside shoed,
@@ -133,9 +142,41 @@ func checkAccess(c *Config, report func(key, text string)) {
 	}
 }
 
-// readPassword returns the first line of the file, which must be all of it.
-func readPassword(path string) (string, error) {
+// checkTLS finds what would leave a connection less safe than it looks. What
+// the files hold is for the one that uses them.
+func checkTLS(m *MQTT, report func(key, text string)) {
+	encrypted := func(server string) bool {
+		u, err := url.Parse(server)
+		return err == nil && slices.Contains([]string{"mqtts", "ssl", "wss"}, u.Scheme)
+	}
+	for key, value := range map[string]string{"mqtt.ca_file": m.CAFile, "mqtt.cert_file": m.CertFile, "mqtt.server_name": m.ServerName} {
+		if value != "" && !slices.ContainsFunc(m.Servers, encrypted) {
+			report(key, "no address in mqtt.servers uses TLS; write mqtts:// or wss:// there, or remove this")
+		}
+	}
+	switch {
+	case m.CertFile != "" && m.KeyFile == "":
+		report("mqtt.cert_file", "is of no use without its key; give mqtt.key_file too")
+	case m.KeyFile != "" && m.CertFile == "":
+		report("mqtt.key_file", "is of no use without its certificate; give mqtt.cert_file too")
+	case m.KeyFile != "":
+		if err := private(m.KeyFile); err != nil {
+			report("mqtt.key_file", err.Error())
+		}
+	}
+}
+
+// readPassword returns the first line of the file, or of the systemd
+// credential, which must be all of it.
+func readPassword(path string, env []string) (string, error) {
 	const most = 4096 // bytes; MQTT itself stops at 65,535
+	if name, ok := strings.CutPrefix(path, "credential:"); ok {
+		dir := valueOf("CREDENTIALS_DIRECTORY", env)
+		if dir == "" {
+			return "", fmt.Errorf("CREDENTIALS_DIRECTORY is not set: no systemd service was given the credential; put LoadCredential=%s:FILE into its unit", name)
+		}
+		path = filepath.Join(dir, name)
+	}
 	if err := private(path); err != nil {
 		return "", err
 	}

@@ -66,6 +66,10 @@ type MQTT struct {
 	User           string   `mapstructure:"user"`
 	Password       Secret   `mapstructure:"-"` // of password or of the file
 	PasswordFile   string   `mapstructure:"password_file"`
+	CAFile         string   `mapstructure:"ca_file"`
+	CertFile       string   `mapstructure:"cert_file"`
+	KeyFile        string   `mapstructure:"key_file"`
+	ServerName     string   `mapstructure:"server_name"`
 	ClientID       string   `mapstructure:"client_id"`
 	KeepAliveS     int      `mapstructure:"keep_alive_s"`
 	WriteTimeoutMS int      `mapstructure:"write_timeout_ms"`
@@ -136,7 +140,7 @@ func Load(path string, env []string) (*Config, error) {
 		return nil, fmt.Errorf("configuration %s: %w", path, err)
 	}
 	c.MQTT.Password = newSecret(v.GetString("mqtt.password"))
-	if problems = append(checkEach(c, v, nil), checkTogether(c)...); len(problems) > 0 {
+	if problems = append(checkEach(c, v, nil), checkTogether(c, env)...); len(problems) > 0 {
 		return nil, newError(problems)
 	}
 	return c, nil

@@ -127,7 +127,8 @@ func TestEveryKeyReachesItsField(t *testing.T) {
 		"bets_file": "/etc/shoed/bets.csv", "insurance_file": "/etc/shoed/insurance.csv",
 		"reader.parity": "even", "reader.stop_bits": "2", "reader.buffer_bytes": "4096",
 		"journal.dir": "/j", "journal.max_age_days": "31", "journal.max_bytes": "5000000000",
-		"mqtt.servers": "tcp://a:1883,mqtt://b:1884", "mqtt.user": "u", "mqtt.password": "p", "mqtt.client_id": "c",
+		"mqtt.servers": "tcp://a:1883,mqtts://b:1884", "mqtt.ca_file": "/ca", "mqtt.cert_file": "/cert", "mqtt.key_file": own,
+		"mqtt.server_name": "broker.example.org", "mqtt.user": "u", "mqtt.password": "p", "mqtt.client_id": "c",
 		"mqtt.keep_alive_s": "21", "mqtt.write_timeout_ms": "3001", "mqtt.window": "16", "mqtt.listen": "[::1]:0",
 		"mqtt.listen_ws": "off", "mqtt.audit": "true", "mqtt.listen_cert_file": "/c", "mqtt.listen_key_file": own, "access.users": "anna=pit,board-1=board",
 		"access.keys": "anna=" + goodKey, "access.require_signature": "true", "access.dual": "void",
@@ -333,7 +334,11 @@ func TestValues(t *testing.T) {
 		"mqtt.servers":          {[]any{"tcp://b:1883", "mqtts://10.0.0.1:8883", "ssl://b:8883", "ws://b:9001", "wss://b:443/mqtt", "tcp://[::1]:1883"}, []any{"b", "b:1883", "tcp://b", "tcp://b:0", "tcp://b:65536", "tcp://:1883", "http://b:80", "tcp://u:p@b:1883", "tcp://b:1883/x", "tcp://b:1883?x=1", "tcp://b:1883#x", "tcp://b:x", "%"}},
 		"mqtt.user":             {[]any{"", "u"}, []any{long, "u\n"}},
 		"mqtt.client_id":        {[]any{"", "a.B_1-"}, []any{"a/b", long}},
-		"mqtt.password_file":    {[]any{"", "/x"}, []any{"x"}},
+		"mqtt.password_file":    {[]any{"", "/x", "credential:mqtt.password"}, []any{"x", "credential:", "credential:../x", "credential:a/b", "credential:.."}},
+		"mqtt.ca_file":          {[]any{"", "/x"}, []any{"x"}},
+		"mqtt.cert_file":        {[]any{"", "/x"}, []any{"x"}},
+		"mqtt.key_file":         {[]any{"", "/x"}, []any{"x", "credential:x"}},
+		"mqtt.server_name":      {[]any{"", "a.example.org", "10.0.0.1", "fe80::1"}, []any{"a b", "https://a", "*"}},
 		"mqtt.keep_alive_s":     {[]any{int64(5), int64(3600)}, []any{int64(4), int64(3601)}},
 		"mqtt.write_timeout_ms": {[]any{int64(100), int64(60000)}, []any{int64(99), int64(60001)}},
 		"mqtt.window":           {[]any{int64(1), int64(16)}, []any{int64(0), int64(17)}},
@@ -498,6 +503,40 @@ func TestPasswordFile(t *testing.T) {
 	want(t, problems(t, text+"\npassword = 'x'"), at+"mqtt.password is given too; remove one of them")
 	want(t, problems(t, "mqtt.password_file = '"+path+"'"), "shoed.toml:1:22: mqtt.password_file: MQTT knows no password without a user; give mqtt.user too")
 	want(t, problems(t, "[mqtt]\nuser = 'u'\npassword_file = '/dev/null'"), at+"/dev/null is no regular file; give one")
+}
+
+func TestCredential(t *testing.T) {
+	const text = "[mqtt]\nuser = 'u'\npassword_file = 'credential:mqtt'"
+	const at = "shoed.toml:3:17: mqtt.password_file: "
+	want(t, problems(t, text), at+"CREDENTIALS_DIRECTORY is not set: no systemd service was given the credential; put LoadCredential=mqtt:FILE into its unit")
+	dir := t.TempDir()
+	want(t, problems(t, text, "CREDENTIALS_DIRECTORY="+dir), at+"stat "+dir+"/mqtt: no such file or directory; create it")
+	if err := os.WriteFile(filepath.Join(dir, "mqtt"), []byte("hunter2"), 0o400); err != nil {
+		t.Fatal(err)
+	}
+	if c := load(t, text, "CREDENTIALS_DIRECTORY="+dir); c.MQTT.Password.Reveal() != "hunter2" {
+		t.Errorf("read as %q", c.MQTT.Password.Reveal())
+	}
+}
+
+func TestTLSFiles(t *testing.T) {
+	const without = "no address in mqtt.servers uses TLS; write mqtts:// or wss:// there, or remove this"
+	want(t, problems(t, "[mqtt]\nservers = ['mqtt://b:1883']\nca_file = '/ca'\nserver_name = 'b'"),
+		"shoed.toml:3:11: mqtt.ca_file: "+without, "shoed.toml:4:15: mqtt.server_name: "+without)
+	const tls = "[mqtt]\nservers = ['mqtt://b:1883', 'wss://b:443']\n"
+	load(t, tls+"ca_file = '/ca'")
+	want(t, problems(t, tls+"cert_file = '/cert'"), "shoed.toml:3:13: mqtt.cert_file: is of no use without its key; give mqtt.key_file too")
+	want(t, problems(t, tls+"key_file = '/key'"), "shoed.toml:3:12: mqtt.key_file: is of no use without its certificate; give mqtt.cert_file too")
+	key := file(t, "")
+	pair := tls + "cert_file = '/cert'\nkey_file = '" + key + "'"
+	load(t, pair)
+	if err := os.Chmod(key, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	path := file(t, pair)
+	if _, err := Load(path, nil); err == nil || err.Error() != path+":4:12: mqtt.key_file: "+key+" has mode 0644, so others can read or change it; run: chmod go= "+key {
+		t.Error(err)
+	}
 }
 
 func TestPasswordInTheFile(t *testing.T) {

@@ -79,3 +79,14 @@ func (k key) parse(text string) (value any, wrong string) {
 	}
 	return text, ""
 }
+
+// valueOf is the variable's value, "" without one; of several the last, as in
+// package os/exec.
+func valueOf(name string, env []string) (value string) {
+	for _, entry := range env {
+		if v, ok := strings.CutPrefix(entry, name+"="); ok {
+			value = v
+		}
+	}
+	return value
+}

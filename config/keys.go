@@ -69,7 +69,11 @@ var sections = []section{
 		{name: "servers", value: []string{}, doc: `Brokers, tried in random order; none means the broker inside shoed, see listen`, accepts: server, secret: true},
 		{name: "user", value: "", doc: "User at the broker; empty for none", accepts: printable(128)},
 		{name: "password", value: "", doc: "Password at the broker; better in password_file. With it, nobody but the owner may be able to read this file (or root's group, if root owns it)", secret: true},
-		{name: "password_file", value: "", doc: "File with the password, readable by nobody but its owner (or by root's choice of group, if root owns it, as systemd credentials are); empty for none", accepts: orEmpty(absolute)},
+		{name: "password_file", value: "", doc: "File with the password, readable by nobody but its owner (or by root's choice of group, if root owns it, as systemd credentials are); empty for none", accepts: orEmpty(credential)},
+		{name: "ca_file", value: "", doc: "Certificates in PEM to trust besides the system's, at brokers with mqtts:// or wss://; empty for none", accepts: orEmpty(absolute)},
+		{name: "cert_file", value: "", doc: "Certificate in PEM to show to those brokers, read again for each connection; empty for none", accepts: orEmpty(absolute)},
+		{name: "key_file", value: "", doc: "Its key in PEM, as private as password_file", accepts: orEmpty(absolute)},
+		{name: "server_name", value: "", doc: "Name that the brokers' certificates must bear; empty for that of each address", accepts: orEmpty(matching(`^[0-9A-Za-z.:_-]{1,253}$`, "a host's name or IP address"))},
 		{name: "client_id", value: "", doc: "Client id at the broker; empty to derive it from site and table", accepts: orEmpty(matching(`^[0-9A-Za-z._-]{1,64}$`, "1 to 64 of letters, digits, '.', '_' and '-'"))},
 		{name: "keep_alive_s", value: int64(20), doc: "Silence after which the link is probed, in seconds", accepts: within(5, 3600)},
 		{name: "write_timeout_ms", value: int64(3000), doc: "How long a write may block before the link counts as dead, in milliseconds", accepts: within(100, 60000)},
@@ -127,8 +131,9 @@ func isSection(name string) bool {
 }
 
 var (
-	name     = matching(`^[a-z0-9][a-z0-9-]{0,31}$`, "1 to 32 of a-z, 0-9 and '-', not starting with '-'")
-	absolute = accepts{"an absolute path", func(v any) bool { return isAbsolute(v.(string)) }}
+	name       = matching(`^[a-z0-9][a-z0-9-]{0,31}$`, "1 to 32 of a-z, 0-9 and '-', not starting with '-'")
+	absolute   = accepts{"an absolute path", func(v any) bool { return isAbsolute(v.(string)) }}
+	credential = accepts{`an absolute path, or "credential:NAME" of a systemd credential`, isCredential}
 	// The kernel's sockaddr_un holds 108 bytes with the closing zero.
 	socketPath = accepts{"an absolute path of at most 107 bytes", func(v any) bool { return isAbsolute(v.(string)) && len(v.(string)) <= 107 }}
 	server     = accepts{`addresses such as "mqtt://broker:1883", "mqtts://broker:8883", "ws://broker:9001/path" or "wss://...", with a port and without user or password`, isServer}
@@ -173,6 +178,12 @@ func orEmpty(a accepts) accepts {
 
 func isAbsolute(s string) bool {
 	return filepath.IsAbs(s) && !strings.ContainsFunc(s, unicode.IsControl)
+}
+
+var credentialName = regexp.MustCompile(`^credential:[0-9A-Za-z_-][0-9A-Za-z._-]*$`)
+
+func isCredential(v any) bool {
+	return isAbsolute(v.(string)) || credentialName.MatchString(v.(string))
 }
 
 func isServer(v any) bool {

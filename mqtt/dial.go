@@ -51,7 +51,7 @@ func parseServer(server string) (*url.URL, error) {
 // and its stores stay off: a token that it completes after it has reconnected
 // proves nothing, and the journal is the store. When ctx ends the connection
 // is closed without DISCONNECT, so the broker publishes the will.
-func clientOptions(ctx context.Context, server *url.URL, clientID string, keepAlive, writeTimeout time.Duration) *paho.ClientOptions {
+func clientOptions(ctx context.Context, server *url.URL, security *tls.Config, clientID string, keepAlive, writeTimeout time.Duration) *paho.ClientOptions {
 	o := paho.NewClientOptions()
 	o.Servers = []*url.URL{server}
 	o.SetClientID(clientID).SetCleanSession(true)
@@ -62,7 +62,7 @@ func clientOptions(ctx context.Context, server *url.URL, clientID string, keepAl
 	// most a quarter late, so a silent broker shows within two of keepAlive.
 	o.SetKeepAlive(keepAlive).SetPingTimeout(keepAlive / 2)
 	o.SetCustomOpenConnectionFn(func(u *url.URL, _ paho.ClientOptions) (net.Conn, error) {
-		conn, err := dial(ctx, u, keepAlive)
+		conn, err := dial(ctx, u, security, keepAlive)
 		if err != nil {
 			return nil, err
 		}
@@ -72,8 +72,7 @@ func clientOptions(ctx context.Context, server *url.URL, clientID string, keepAl
 	return o
 }
 
-func dial(ctx context.Context, server *url.URL, silence time.Duration) (net.Conn, error) {
-	security := &tls.Config{ServerName: server.Hostname(), MinVersion: tls.VersionTLS12}
+func dial(ctx context.Context, server *url.URL, security *tls.Config, silence time.Duration) (net.Conn, error) {
 	switch server.Scheme {
 	case "ws", "wss":
 		return paho.NewWebsocket(server.String(), security, connectTimeout, nil, nil)

@@ -338,7 +338,7 @@ func (in *inbox) listen(server string, names ...string) paho.Client {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	in.t.Cleanup(cancel)
-	client := paho.NewClient(clientOptions(ctx, u, rand.Text()[:16], defaultKeepAlive, defaultWrite))
+	client := paho.NewClient(clientOptions(ctx, u, nil, rand.Text()[:16], defaultKeepAlive, defaultWrite))
 	filters := map[string]byte{}
 	for _, name := range names {
 		filters[Topic(site, desk, name)] = 1
@@ -512,6 +512,7 @@ type proxy struct {
 
 	mu      sync.Mutex
 	shut    bool
+	deaf    chan struct{} // not nil: takes every byte, passes none on and ends nothing, until closed
 	conns   map[net.Conn]bool
 	sent    []packets.ControlPacket // by the clients
 	accepts int
@@ -526,6 +527,7 @@ func newProxy(t testing.TB, target string) *proxy {
 	p := &proxy{t: t, addr: l.Addr().String(), target: target, conns: map[net.Conn]bool{}}
 	t.Cleanup(func() {
 		l.Close()
+		p.open()
 		p.shutAndCut()
 	})
 	go func() { // ends with the listener
@@ -590,9 +592,15 @@ func (p *proxy) pump(to net.Conn, from io.Reader, source net.Conn, left *left, l
 	for {
 		n, err := from.Read(buf)
 		pass := left.take(n)
+		if p.swallows() != nil {
+			n, pass = 0, 0
+		}
 		if _, werr := to.Write(buf[:pass]); err != nil || werr != nil || pass < n {
 			break
 		}
+	}
+	if deaf := p.swallows(); deaf != nil {
+		<-deaf
 	}
 	to.Close()
 	source.Close()
@@ -660,6 +668,23 @@ func (p *proxy) open() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.shut = false
+	if p.deaf != nil {
+		close(p.deaf)
+		p.deaf = nil
+	}
+}
+
+// swallow makes all connections half-open, until open.
+func (p *proxy) swallow() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.deaf = make(chan struct{})
+}
+
+func (p *proxy) swallows() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.deaf
 }
 
 // scripted is a broker that does what a test says.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,6 +13,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"shoed/round"
@@ -62,6 +64,7 @@ type Options struct {
 	Servers  []string // mqtt://host:port; tried in random order
 	User     string   // optional
 	Password string   // optional
+	TLS      TLS      // optional
 	ClientID string   // the same at every start, so that a broker drops the connection of a dead predecessor
 
 	Site, Table string // contract.md: [a-z0-9][a-z0-9-]{0,31}
@@ -106,6 +109,7 @@ type Publisher struct {
 	replies chan outgoing
 	replays chan Replay
 	started time.Time
+	expiry  atomic.Pointer[expiry] // of the last TLS handshake
 
 	// Of the goroutine of Run:
 	number  uint64          // of the session
@@ -116,6 +120,8 @@ type Publisher struct {
 	online  map[string]bool // brokers on which this process has been online
 	echoed  map[string]bool // brokers that gave the table's own loopback back
 	repeats map[string]int  // how often the same has been reported
+	good    *tls.Config     // of the TLS files as they last were right
+	warned  warned
 
 	evidence map[uint64]*round.EventText // alerts that stand, by the event that raised them
 }
@@ -137,6 +143,10 @@ func New(o Options) (*Publisher, error) {
 			return nil, err
 		}
 		p.servers = append(p.servers, u)
+	}
+	var err error
+	if p.good, err = o.TLS.load(); err != nil {
+		return nil, fmt.Errorf("publisher: %w", err)
 	}
 	p.o.Window = cmp.Or(o.Window, 1)
 	p.o.KeepAlive = cmp.Or(o.KeepAlive, defaultKeepAlive)

@@ -112,7 +112,7 @@ func (p *Publisher) connect(ctx context.Context, server *url.URL) (*session, err
 		p: p, server: server, number: number, was: p.online[server.Host],
 		cancel: cancel, lost: make(chan error, 1), own: make(chan seen, ownRoom), echo: make(chan struct{}, 1),
 	}
-	o := clientOptions(alive, server, p.o.ClientID, p.o.KeepAlive, p.o.WriteTimeout)
+	o := clientOptions(alive, server, p.security(server), p.o.ClientID, p.o.KeepAlive, p.o.WriteTimeout)
 	o.SetUsername(p.o.User).SetPassword(p.o.Password)
 	o.SetBinaryWill(p.topic("status"), will, 1, true)
 	o.SetConnectionLostHandler(func(_ paho.Client, err error) { s.lost <- err }) // once a client
@@ -125,6 +125,7 @@ func (p *Publisher) connect(ctx context.Context, server *url.URL) (*session, err
 		<-token.Done()
 	}
 	err = token.Error()
+	p.warnOfExpiry()
 	var op *net.OpError
 	p.fresh = errors.As(err, &op) && op.Op == "dial"
 	if err == nil {

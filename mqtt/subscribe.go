@@ -3,6 +3,7 @@ package mqtt
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"fmt"
 
 	paho "github.com/eclipse/paho.mqtt.golang"
@@ -21,7 +22,7 @@ func Subscribe(ctx context.Context, server, site, table string, got func(topic s
 	}
 	alive, cancel := context.WithCancel(ctx)
 	lost := make(chan error, 1)
-	o := clientOptions(alive, u, "shoed-"+rand.Text()[:16], defaultKeepAlive, defaultWrite)
+	o := clientOptions(alive, u, forServer(&tls.Config{}, u), "shoed-"+rand.Text()[:16], defaultKeepAlive, defaultWrite)
 	o.SetConnectionLostHandler(func(_ paho.Client, err error) { lost <- err })
 	client := paho.NewClient(o)
 	leave := func() {

@@ -153,6 +153,7 @@ func (s *service) openMQTT() error {
 	}
 	p, err := mqtt.New(mqtt.Options{
 		Servers: servers, User: user, Password: password,
+		TLS:      mqtt.TLS{CAFile: m.CAFile, CertFile: m.CertFile, KeyFile: m.KeyFile, ServerName: m.ServerName},
 		ClientID: cmp.Or(m.ClientID, "shoed-"+s.cfg.Table.Site+"-"+s.cfg.Table.ID),
 		Site:     s.cfg.Table.Site, Table: s.cfg.Table.ID, Epoch: s.journal.Epoch(), Names: tableNames(s.cfg),
 		Software: mqtt.Software{Version: s.build.version, Commit: s.build.commit, SHA256: s.build.sha256},
