@@ -28,6 +28,7 @@ type Config struct {
 	MQTT    MQTT    `mapstructure:"mqtt"`
 	Access  Access  `mapstructure:"access"`
 	Control Control `mapstructure:"control"`
+	Metrics Metrics `mapstructure:"metrics"`
 	Log     Log     `mapstructure:"log"`
 
 	places map[string]Place // where each value that is not a default was given
@@ -91,7 +92,12 @@ type Access struct {
 	Dual             []string `mapstructure:"dual"` // names of commands
 }
 
-// Off is the value of MQTT.Listen and MQTT.ListenWS that opens no listener.
+// Metrics are numbers for Prometheus.
+type Metrics struct {
+	Listen string `mapstructure:"listen"`
+}
+
+// Off is the value of a Listen that opens no listener.
 const Off = "off"
 
 // Control is the local command socket.

@@ -80,6 +80,7 @@ func TestDefaults(t *testing.T) {
 			Listen: "127.0.0.1:1883", ListenWS: "127.0.0.1:9001"},
 		Access:  Access{Users: []string{}, Keys: []string{}, Dual: []string{"void", "manual", "correct"}},
 		Control: Control{Socket: "/run/shoed/shoed.sock"},
+		Metrics: Metrics{Listen: Off},
 		Log:     Log{Level: "info", Format: "auto"},
 		places:  map[string]Place{},
 	}
@@ -132,7 +133,7 @@ func TestEveryKeyReachesItsField(t *testing.T) {
 		"mqtt.keep_alive_s": "21", "mqtt.write_timeout_ms": "3001", "mqtt.window": "16", "mqtt.listen": "[::1]:0",
 		"mqtt.listen_ws": "off", "mqtt.audit": "true", "mqtt.listen_cert_file": "/c", "mqtt.listen_key_file": own, "access.users": "anna=pit,board-1=board",
 		"access.keys": "anna=" + goodKey, "access.require_signature": "true", "access.dual": "void",
-		"access.password_file": own, "control.socket": "/s", "log.level": "debug", "log.format": "json",
+		"access.password_file": own, "control.socket": "/s", "metrics.listen": "0.0.0.0:9464", "log.level": "debug", "log.format": "json",
 	}
 	var env []string
 	text := ""
@@ -350,6 +351,7 @@ func TestValues(t *testing.T) {
 		"access.dual":           {[]any{"void", "hold_card", "config-reload"}, []any{"", "Void", "void,manual", "-", long}},
 		"access.users":          {[]any{"anna=pit", "board-1=board", "c=surveillance", "7=floor", "t=tech"}, []any{"", "anna", "anna=", "anna=Pit", "Anna=pit", "-a=pit", "anna=table", "anna=pit=pit", long + "=pit", "a+=pit", "anna=pit\n"}},
 		"access.password_file":  {[]any{"", "/x"}, []any{"x"}},
+		"metrics.listen":        {[]any{"off", "127.0.0.1:0", "0.0.0.0:9464", "[::]:9464"}, []any{"", ":9464", "9464", "127.0.0.1:x"}},
 		"control.socket":        {[]any{"/" + strings.Repeat("x", 106)}, []any{"x", "/" + strings.Repeat("x", 107)}},
 		"log.level":             {[]any{"debug", "info", "warn", "error"}, []any{"", "trace", "INFO"}},
 		"log.format":            {[]any{"auto", "text", "json"}, []any{"xml"}},

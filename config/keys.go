@@ -94,6 +94,9 @@ var sections = []section{
 	{"control", "The local command socket.", []key{
 		{name: "socket", value: "/run/shoed/shoed.sock", doc: "Its path", accepts: socketPath},
 	}},
+	{"metrics", "Numbers for Prometheus.", []key{
+		{name: "listen", value: Off, doc: "Where they can be read by HTTP, at /metrics, by anybody who reaches the address; port 0 takes a free one", accepts: scraped},
+	}},
 	{"log", "The program's own log.", []key{
 		{name: "level", value: "info", doc: "What is logged", accepts: oneOf("debug", "info", "warn", "error")},
 		{name: "format", value: "auto", doc: "How; auto is text for a terminal and JSON otherwise", accepts: oneOf("auto", "text", "json")},
@@ -138,6 +141,7 @@ var (
 	socketPath = accepts{"an absolute path of at most 107 bytes", func(v any) bool { return isAbsolute(v.(string)) && len(v.(string)) <= 107 }}
 	server     = accepts{`addresses such as "mqtt://broker:1883", "mqtts://broker:8883", "ws://broker:9001/path" or "wss://...", with a port and without user or password`, isServer}
 	listener   = accepts{`"off" or an address with a port, such as "127.0.0.1:1883"; one that others can reach, such as "0.0.0.0:1883", only with access.users`, isListener}
+	scraped    = accepts{`"off" or an address with a port, such as "127.0.0.1:9464"`, isListener}
 	userKey    = matching(`^[a-z0-9][a-z0-9-]{0,31}=[0-9A-Za-z+/]{43}=$`, `"name=key", the key 32 bytes in base64`)
 	// The program knows which there are.
 	commandName = matching(`^[a-z][a-z_-]{0,31}$`, `the name of a command, such as "void"`)

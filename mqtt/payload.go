@@ -515,16 +515,25 @@ type Backlog struct {
 	Reconnects  uint64 `json:"reconnects"`    // since the start
 }
 
+// Machine is what the computer says of itself. What it does not know is
+// absent: only a Raspberry Pi watches its supply.
+type Machine struct {
+	DataFreeBytes *int64 `json:"data_free_bytes,omitempty"` // of the journal's file system
+	Throttled     *bool  `json:"throttled,omitempty"`       // slowed down by heat or a weak supply, now
+	Undervoltage  *bool  `json:"undervoltage,omitempty"`    // the supply is too low, now
+}
+
 // Health is the message health/1.0. Its seq is that of the last event that a
 // broker acknowledged: what a consumer should have.
 type Health struct {
 	Envelope
-	UptimeS  int64         `json:"uptime_s"`
-	RSSBytes int64         `json:"rss_bytes"`
-	Reader   *ReaderHealth `json:"reader,omitempty"`
-	MQTT     Backlog       `json:"mqtt"`
-	Storage  string        `json:"storage,omitempty"` // ok, full
-	Chain    *Chain        `json:"chain,omitempty"`   // at the last event, sent or not; absent before the first
+	UptimeS  int64 `json:"uptime_s"`
+	RSSBytes int64 `json:"rss_bytes"`
+	Machine
+	Reader  *ReaderHealth `json:"reader,omitempty"`
+	MQTT    Backlog       `json:"mqtt"`
+	Storage string        `json:"storage,omitempty"` // ok, full
+	Chain   *Chain        `json:"chain,omitempty"`   // at the last event, sent or not; absent before the first
 }
 
 // checkMessage sees every message; the tests hold it against its schema.

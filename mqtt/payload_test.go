@@ -111,10 +111,10 @@ func TestGoldenDocuments(t *testing.T) {
 		Software: Software{Version: "1.2.3", Commit: "b4e3538", SHA256: strings.Repeat("0", 64)}, Contract: Contract, TimeZone: "Asia/Bangkok",
 		PublicKey: key.Public().(ed25519.PublicKey),
 	})
-	age := int64(1234)
+	age, free, low := int64(1234), int64(5_000_000_000), false
 	env := envelope("health", 41)
 	golden(t, "health", Health{
-		Envelope: env, UptimeS: 3600, RSSBytes: 12 << 20,
+		Envelope: env, UptimeS: 3600, RSSBytes: 12 << 20, Machine: Machine{DataFreeBytes: &free, Undervoltage: &low},
 		Reader: &ReaderHealth{Frames: 99, Refused: map[string]uint64{"checksum": 2, "length": 1}, LastFrameAgeMS: &age},
 		MQTT:   Backlog{Outbox: 3, OldestAgeMS: &age, Reconnects: 1}, Storage: "ok",
 		Chain: chainOf(&env, &Record{Seq: 44, Head: headOf(44)}, key),

@@ -36,7 +36,8 @@ const (
 // Outbox is what a Publisher needs of the rest of the program. It is a struct
 // of functions and not an interface, because no one thing offers all of it:
 // events, cursor and counter are the journal's, the state is the core's.
-// The functions are called from the goroutine of Run only.
+// Table, Delivered and Events may be called from any goroutine, for Standing;
+// the others from that of Run only.
 type Outbox struct {
 	// Events gives up to max public events that follow the one numbered
 	// after, in order, all of them durable.
@@ -94,6 +95,7 @@ type Options struct {
 	Clock        func() string       // synced, holdover or unset
 	ReaderHealth func() ReaderHealth // optional
 	Storage      func() string       // ok or full; optional
+	Machine      func() Machine      // optional
 	Log          *slog.Logger
 
 	Now   func() time.Time                     // optional: time.Now
@@ -110,13 +112,14 @@ type Publisher struct {
 	replays chan Replay
 	started time.Time
 	expiry  atomic.Pointer[expiry] // of the last TLS handshake
+	up      atomic.Bool            // a connection is live
+	live    atomic.Uint64          // connections that went live
 
 	// Of the goroutine of Run:
 	number  uint64          // of the session
 	fresh   bool            // number has not been on the wire
 	first   uint64          // the first session of this process
 	handed  uint64          // last event handed to any connection so far
-	live    uint64          // connections that went live
 	online  map[string]bool // brokers on which this process has been online
 	echoed  map[string]bool // brokers that gave the table's own loopback back
 	repeats map[string]int  // how often the same has been reported
@@ -297,6 +300,26 @@ func (p *Publisher) pass(ctx context.Context) (lived time.Duration, err error) {
 
 func (p *Publisher) random(most time.Duration) time.Duration {
 	return time.Duration(p.o.Rand(int64(most) + 1))
+}
+
+// Standing is where a Publisher stands.
+type Standing struct {
+	Connected bool // with a broker that has been told online
+	Backlog
+}
+
+// Standing may be called from any goroutine.
+func (p *Publisher) Standing() Standing {
+	now := Standing{Connected: p.up.Load(), Backlog: Backlog{Reconnects: max(p.live.Load(), 1) - 1}}
+	delivered := p.o.Outbox.Delivered()
+	if last := p.o.Outbox.Table().Seq; last > delivered {
+		now.Outbox = last - delivered
+		if oldest, err := p.o.Outbox.Events(delivered, 1); err == nil && len(oldest) > 0 { // an error shows where they are sent
+			age := max(p.o.Now().Sub(oldest[0].At).Milliseconds(), 0)
+			now.OldestAgeMS = &age
+		}
+	}
+	return now
 }
 
 // session gives the number for the next connection. One that was never on the

@@ -134,6 +134,10 @@ func TestHealth(t *testing.T) {
 			return ReaderHealth{Frames: 12, Refused: map[string]uint64{"checksum": 3}, LastFrameAgeMS: &age}
 		}
 		o.Storage = func() string { return "ok" }
+		o.Machine = func() Machine {
+			free, low := int64(1000), true
+			return Machine{DataFreeBytes: &free, Undervoltage: &low}
+		}
 	})
 	d.deal(5)
 	in.hasEvent(d.last())
@@ -145,7 +149,8 @@ func TestHealth(t *testing.T) {
 		t.Fatal(err)
 	}
 	if h.Seq != d.last() || h.RSSBytes < 1<<20 || h.Reader == nil || h.Reader.Frames != 12 || h.Reader.Refused["checksum"] != 3 ||
-		*h.Reader.LastFrameAgeMS != 7 || h.Chain == nil || h.Chain.Seq != d.last() || !h.Chain.SignedBy(key.Public().(ed25519.PublicKey), &h.Envelope) || h.MQTT.Outbox != 0 || h.MQTT.OldestAgeMS != nil || h.MQTT.Reconnects != 0 || h.Storage != "ok" {
+		*h.Reader.LastFrameAgeMS != 7 || h.Chain == nil || h.Chain.Seq != d.last() || !h.Chain.SignedBy(key.Public().(ed25519.PublicKey), &h.Envelope) || h.MQTT.Outbox != 0 || h.MQTT.OldestAgeMS != nil || h.MQTT.Reconnects != 0 || h.Storage != "ok" ||
+		*h.DataFreeBytes != 1000 || !*h.Undervoltage || h.Throttled != nil {
 		t.Errorf("health: %s", got[len(got)-1].body)
 	}
 	if !slices.Contains(sequence(t, px.packets()), "health qos=0 retain=false") {
@@ -161,6 +166,36 @@ func TestHealth(t *testing.T) {
 			t.Errorf("a health message after %v", w)
 		}
 	}
+}
+
+// Anybody may ask where the publisher stands, also while there is no broker.
+func TestStanding(t *testing.T) {
+	px := newProxy(t, openBroker(t).TCP)
+	d := newTable(t, 36)
+	r := publish(t, d, px.addr, func(o *Options) { o.Now = func() time.Time { return d.now().Add(time.Minute) } })
+	is := func(what string, ok func(Standing) bool) {
+		t.Helper()
+		until(t, what, func() bool { return ok(r.Standing()) })
+	}
+	d.deal(3)
+	is("all delivered", func(s Standing) bool {
+		return s.Connected && s.Outbox == 0 && s.OldestAgeMS == nil && s.Reconnects == 0
+	})
+	px.shutAndCut()
+	is("the loss", func(s Standing) bool { return !s.Connected })
+	before := d.last()
+	d.deal(1)
+	first := d.now()
+	d.deal(1)
+	waits := d.last() - before
+	is("what waits", func(s Standing) bool {
+		return s.Outbox == waits && s.OldestAgeMS != nil && *s.OldestAgeMS == d.now().Add(time.Minute).Sub(first).Milliseconds()
+	})
+	px.open()
+	is("all delivered", func(s Standing) bool { return s.Connected && s.Outbox == 0 && s.Reconnects > 0 })
+	r.stop(nil)
+	r.end()
+	is("the end", func(s Standing) bool { return !s.Connected })
 }
 
 // While the outbox cannot be read, nothing is skipped, health says what waits,

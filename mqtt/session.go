@@ -152,6 +152,7 @@ func (p *Publisher) refused(server *url.URL, code byte, err error) {
 // drop ends the connection at once. The broker publishes the will, unless stop
 // has disconnected before.
 func (s *session) drop() {
+	s.p.up.Store(false)
 	s.cancel()
 	s.client.Disconnect(0) // after the connection is closed: only ends paho's goroutines
 }
@@ -194,9 +195,10 @@ func (s *session) announce(ctx context.Context) error {
 	// What is durable by now, or was given to an earlier connection, was not
 	// sent when it happened.
 	s.delayed = max(p.o.Outbox.Table().Seq, p.handed)
-	p.live++
+	p.live.Add(1)
+	p.up.Store(true)
 	p.online[s.server.Host] = true
-	p.report(slog.LevelInfo, "broker_connected", s.server, "connected to the broker", "session", s.number, "outbox", s.backlog().Outbox)
+	p.report(slog.LevelInfo, "broker_connected", s.server, "connected to the broker", "session", s.number, "outbox", p.Standing().Outbox)
 	return nil
 }
 
@@ -575,7 +577,7 @@ func (s *session) publishHealth() error {
 	p := s.p
 	health := Health{
 		Envelope: p.envelope("health", s.acked, p.o.Now()),
-		UptimeS:  int64(time.Since(p.started).Seconds()), RSSBytes: residentBytes(), MQTT: s.backlog(),
+		UptimeS:  int64(time.Since(p.started).Seconds()), RSSBytes: residentBytes(), MQTT: p.Standing().Backlog,
 	}
 	if p.o.ReaderHealth != nil {
 		reader := p.o.ReaderHealth()
@@ -585,6 +587,9 @@ func (s *session) publishHealth() error {
 		health.Storage = p.o.Storage()
 	}
 	health.Chain = p.lastChain(&health.Envelope)
+	if p.o.Machine != nil {
+		health.Machine = p.o.Machine()
+	}
 	body, err := encode(health)
 	if err != nil {
 		return err
@@ -610,20 +615,6 @@ func (p *Publisher) lastChain(env *Envelope) *Chain {
 		return nil
 	}
 	return chainOf(env, &last[0], p.o.Key)
-}
-
-func (s *session) backlog() Backlog {
-	b := Backlog{Reconnects: max(s.p.live, 1) - 1}
-	if last := s.p.o.Outbox.Table().Seq; last > s.acked {
-		b.Outbox = last - s.acked
-	}
-	if b.Outbox > 0 {
-		if oldest, err := s.p.o.Outbox.Events(s.acked, 1); err == nil && len(oldest) > 0 { // an error shows where they are sent
-			age := max(s.p.o.Now().Sub(oldest[0].At).Milliseconds(), 0)
-			b.OldestAgeMS = &age
-		}
-	}
-	return b
 }
 
 // residentBytes is the memory this process occupies; 0 where the kernel does

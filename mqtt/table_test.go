@@ -96,6 +96,13 @@ func (d *table) last() uint64 {
 	return uint64(len(d.records))
 }
 
+// now is when the table's last input was.
+func (d *table) now() time.Time {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.at
+}
+
 // fail makes the outbox unreadable, nil makes it readable again.
 func (d *table) fail(err error) {
 	d.mu.Lock()

@@ -55,12 +55,15 @@ type coreHealth struct {
 	reader   scanner.Stats
 	bytes    uint64    // taken in from the reader
 	lastRead time.Time // wall time
-	storage  string    // "ok", or why the journal cannot be written
+	storage  string    // storageOK, or why the journal cannot be written
+	decided  uint64    // rounds since the start
 }
+
+const storageOK = "ok"
 
 // report changes what others may know.
 func (c *core) report(change func(*coreHealth)) {
-	h := coreHealth{storage: "ok"}
+	h := coreHealth{storage: storageOK}
 	if old := c.health.Load(); old != nil {
 		h = *old
 	}
@@ -400,17 +403,26 @@ func (c *core) commit(ctx context.Context, next round.State) error {
 		}
 	}
 	if held {
-		c.report(func(h *coreHealth) { h.storage = "ok" })
+		c.report(func(h *coreHealth) { h.storage = storageOK })
 		c.log.Info("the journal is written again", "code", "storage.restored")
 	}
 	c.unsaid = c.unsaid[:0]
 	c.recent.add(c.records)
+	c.countDecided()
 	c.state = next
 	c.adopt()
 	if err := c.snapshotAtShoe(); err != nil || !held {
 		return err
 	}
 	return c.tellHeld(ctx)
+}
+
+func (c *core) countDecided() {
+	for i := range c.events {
+		if c.events[i].Kind == round.RoundDecided {
+			c.report(func(h *coreHealth) { h.decided++ })
+		}
+	}
 }
 
 // tellHeld puts on record that the journal could not be written for a while:

@@ -444,7 +444,7 @@ func appendTo(t *testing.T, path, text string) {
 	}
 }
 
-func replaceIn(t *testing.T, path, old, now string) {
+func replaceIn(t testing.TB, path, old, now string) {
 	t.Helper()
 	b, err := os.ReadFile(path)
 	if err != nil {

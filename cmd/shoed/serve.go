@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -43,10 +44,13 @@ type service struct {
 	key       ed25519.PrivateKey // the table's
 	broker    *mqtt.Broker       // nil with a broker elsewhere
 	publisher *mqtt.Publisher
+	scraped   net.Listener // nil without metrics
+	started   time.Time
 }
 
 // open brings the journal to its end and connects the parts; nothing runs yet.
 func (s *service) open() error {
+	s.started = time.Now()
 	if err := os.MkdirAll(s.cfg.Journal.Dir, 0o750); err != nil {
 		return fmt.Errorf("journal directory: %w", err)
 	}
@@ -64,7 +68,7 @@ func (s *service) open() error {
 	if s.key, err = openTableKey(s.cfg.Journal.Dir, s.log); err != nil {
 		return errors.Join(err, s.close())
 	}
-	if err := errors.Join(s.openCore(), s.openMQTT()); err != nil {
+	if err := errors.Join(s.openCore(), s.openMQTT(), s.openMetrics()); err != nil {
 		return errors.Join(err, s.close())
 	}
 	return nil
@@ -93,10 +97,10 @@ func (s *service) openCore() error {
 		journal: s.journal, decoder: decoder, reader: s.cfg.Reader.Name,
 		program: s.build.sha256, log: s.log, clock: s.clock, adopted: func() {},
 	}
-	s.core.report(func(*coreHealth) {})
 	if err := s.core.restore(s.rules); err != nil {
 		return err
 	}
+	s.core.report(func(h *coreHealth) { h.reader = decoder.Stats() })
 	s.core.adopt()
 	return nil
 }
@@ -164,7 +168,7 @@ func (s *service) openMQTT() error {
 		WriteTimeout: time.Duration(m.WriteTimeoutMS) * time.Millisecond,
 		Outbox:       s.outbox(),
 		Command:      s.hear,
-		Clock:        clockState, ReaderHealth: s.readerHealth, Storage: func() string { return s.core.health.Load().storage },
+		Clock:        clockState, ReaderHealth: s.readerHealth, Storage: func() string { return s.core.health.Load().storage }, Machine: s.machine,
 		Now: func() time.Time { return s.clock(time.Now()) },
 		Log: s.log,
 	})
@@ -275,6 +279,8 @@ func (s *service) readerHealth() mqtt.ReaderHealth {
 	return health
 }
 
+func (s *service) machine() mqtt.Machine { return machine(s.cfg.Journal.Dir, "/sys") }
+
 // clockState says how far the wall clock can be trusted, as the kernel has it.
 func clockState() string {
 	const unsync = 0x40 // STA_UNSYNC, adjtimex(2)
@@ -305,6 +311,7 @@ func (s *service) serve(ctx context.Context) error {
 	publishing, stopPublishing := context.WithCancelCause(context.WithoutCancel(ctx))
 	publisher := task(func() error { return s.publisher.Run(publishing) })
 	controlling := task(func() error { serveControl(deciding, listener, s.gate, s.commands); return nil })
+	measuring := task(func() error { s.serveMetrics(deciding); return nil })
 
 	reason, failed := errors.New("stopped"), false
 	select {
@@ -322,6 +329,7 @@ func (s *service) serve(ctx context.Context) error {
 		err = <-core
 	}
 	<-controlling
+	<-measuring
 	stopPublishing(reason)
 	if stopped := <-publisher; stopped != nil {
 		s.log.Warn("the broker could not be told of the stop: boards see the table as offline", "code", "stop.untold", "cause", stopped)
@@ -344,6 +352,9 @@ func (s *service) serial() device.SerialOptions {
 func (s *service) close() error {
 	if s.broker != nil {
 		s.broker.Close()
+	}
+	if s.scraped != nil {
+		s.scraped.Close() // it may be closed already
 	}
 	if s.journal != nil {
 		return s.journal.Close()
