@@ -113,6 +113,7 @@ type Publisher struct {
 	started time.Time
 	expiry  atomic.Pointer[expiry] // of the last TLS handshake
 	up      atomic.Bool            // a connection is live
+	rival   atomic.Bool            // another process was seen that publishes this table
 	live    atomic.Uint64          // connections that went live
 
 	// Of the goroutine of Run:
@@ -289,6 +290,7 @@ func (p *Publisher) pass(ctx context.Context) (lived time.Duration, err error) {
 		switch {
 		case ctx.Err() != nil:
 		case errors.Is(err, errDuplicate):
+			p.rival.Store(true)
 			p.report(slog.LevelError, "duplicate_table", s.server, "another process publishes this table: find and stop it; this one is silent for a minute", "error", err)
 		default:
 			p.report(slog.LevelWarn, "broker_lost", s.server, "connection to the broker lost", "session", s.number, "lived", lived, "delivered", s.acked, "error", err)
@@ -308,9 +310,17 @@ type Standing struct {
 	Backlog
 }
 
+// Connected tells whether a broker has been told that the table is online, from
+// any goroutine.
+func (p *Publisher) Connected() bool { return p.up.Load() }
+
+// Duplicated tells whether another process was seen that publishes this table,
+// and this one has not been online since; from any goroutine.
+func (p *Publisher) Duplicated() bool { return p.rival.Load() }
+
 // Standing may be called from any goroutine.
 func (p *Publisher) Standing() Standing {
-	now := Standing{Connected: p.up.Load(), Backlog: Backlog{Reconnects: max(p.live.Load(), 1) - 1}}
+	now := Standing{Connected: p.Connected(), Backlog: Backlog{Reconnects: max(p.live.Load(), 1) - 1}}
 	delivered := p.o.Outbox.Delivered()
 	if last := p.o.Outbox.Table().Seq; last > delivered {
 		now.Outbox = last - delivered

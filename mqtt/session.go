@@ -197,6 +197,7 @@ func (s *session) announce(ctx context.Context) error {
 	s.delayed = max(p.o.Outbox.Table().Seq, p.handed)
 	p.live.Add(1)
 	p.up.Store(true)
+	p.rival.Store(false)
 	p.online[s.server.Host] = true
 	p.report(slog.LevelInfo, "broker_connected", s.server, "connected to the broker", "session", s.number, "outbox", p.Standing().Outbox)
 	return nil

@@ -202,6 +202,12 @@ func (t *step) machineLink(device string, part machinePart, up bool) {
 	}
 }
 
+// Failing reports whether a part of the machine is on record as failing.
+func (s *State) Failing(device string) bool {
+	a := s.standing(machine[device].code)
+	return a != nil && !a.Gone
+}
+
 // restart is this process starting again. A round that was open is unproven,
 // whatever the cause; the one question takes in a gap and a lost reader.
 func (t *step) restart() {

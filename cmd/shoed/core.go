@@ -41,6 +41,7 @@ type core struct {
 	readings []scanner.Reading
 	refused  uint64 // refusals already logged
 
+	parts   []part             // of the machine, watched
 	waiting map[string]waiting // commands that wait for a second person, by id
 	desk    desk               // what people said of the table
 
@@ -507,7 +508,7 @@ func (c *core) everySecond(ctx context.Context) error {
 	if err := c.flush(); err != nil && !errors.Is(err, journal.ErrFull) && !errors.Is(err, journal.ErrIO) {
 		return err
 	}
-	return c.expire(ctx)
+	return errors.Join(c.watch(ctx), c.expire(ctx))
 }
 
 // flush makes durable what led to nothing. Should there be no room it stays in

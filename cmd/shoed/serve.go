@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -38,7 +39,8 @@ type service struct {
 	users     []mqtt.User
 	core      *core
 	gate      *mqtt.Gate
-	dual      []string // commands that take two people
+	retained  atomic.Bool // the broker has given a command that it had kept
+	dual      []string    // commands that take two people
 	commands  chan request
 	journal   *journal.Journal
 	key       ed25519.PrivateKey // the table's
@@ -177,6 +179,7 @@ func (s *service) openMQTT() error {
 	}
 	s.publisher = p
 	s.core.adopted, s.core.replay = p.Wake, p.Replay
+	s.core.parts = s.parts()
 	return nil
 }
 
@@ -255,6 +258,9 @@ func (s *service) hear(user, name string, retained bool, body []byte) {
 	tell := func(seq uint64, r *mqtt.Reply) { s.publisher.Reply(user, name, seq, *r) }
 	seq := s.core.table.Load().Seq
 	if refused != nil {
+		if refused.Code == mqtt.CodeRetained {
+			s.retained.Store(true)
+		}
 		tell(seq, refused)
 		return
 	}
