@@ -465,6 +465,9 @@ func (t *step) keep(a Alert) *Alert {
 func (t *step) drop(i int) {
 	copy(t.Alerts[i:], t.Alerts[i+1:])
 	t.Alerts[len(t.Alerts)-1] = Alert{}
+	if t.Alerts[0].No == 0 {
+		t.AlertsLost = 0 // the flood is over
+	}
 }
 
 // standing finds the oldest alert with a code.

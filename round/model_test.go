@@ -408,7 +408,7 @@ func (m *model) deadlines() {
 		m.raise("pause.unresolved")
 	}
 	// "`wait` (decide only on an agreeing verdict; warn after 5 s)"
-	if m.rule["verdict"] == "wait" && r.open && r.completeAt != 0 && r.verdict == "" && !r.ignored && m.standing("reader.no_verdict") == nil && m.now >= r.completeAt+5000 {
+	if m.rule["verdict"] == "wait" && r.open && r.completeAt != 0 && r.verdict == "" && !r.ignored && !m.down && m.standing("reader.no_verdict") == nil && m.now >= r.completeAt+5000 {
 		m.raise("reader.no_verdict")
 	}
 }

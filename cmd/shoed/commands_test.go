@@ -285,3 +285,41 @@ func plain(t testing.TB, line []byte) map[string]any {
 	delete(m, "clock")
 	return m
 }
+
+// TestAlertsSurvive: what stands, who has seen it and how long it is kept aside
+// outlive a power cycle, with the evidence.
+func TestAlertsSurvive(t *testing.T) {
+	broker := startMosquitto(t)
+	tb := newTable(t, broker.url(), "burn=none", "round_start=first_card")
+	tb.staffed("")
+	tb.plug()
+	auditor := audit(t, broker.url())
+	tb.listening()
+	c := newConsole(t, broker.url())
+	c.ask("finn", "pause", nil)
+	alert := map[string]string{"alert": mqtt.AlertID("t1", 1)}
+	for user, name := range map[string]string{"finn": "ack", "anna": "shelve"} {
+		if r := c.ask(user, name, alert); r.Status != mqtt.Done {
+			t.Fatalf("%s: %+v", name, r)
+		}
+	}
+	items := func() string {
+		auditor.mu.Lock()
+		defer auditor.mu.Unlock()
+		text, err := json.Marshal(auditor.alerts.Items)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	for _, want := range []string{`"state":"acked"`, `"by":"finn"`, `"shelved_until":"`, `"seen":["a supervisor asks for a pause"]`} {
+		eventually(t, want, func() bool { return strings.Contains(items(), want) })
+	}
+	before := items()
+	tb.kill()
+	auditor.mu.Lock()
+	auditor.alerts = mqtt.Alerts{}
+	auditor.mu.Unlock()
+	tb.listening()
+	eventually(t, "the same alerts", func() bool { return items() == before })
+}
