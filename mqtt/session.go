@@ -243,6 +243,9 @@ func (s *session) command(m paho.Message) {
 // callSelf sends the table's own loopback. It finds a connection that is up but
 // deaf: a broker may lose a subscription, and nobody could command the table.
 func (s *session) callSelf() {
+	if s.loop != nil {
+		return // the last one is awaited
+	}
 	s.client.Publish(s.p.topic("cmd/"+s.p.o.Table+"/"+loopback), 1, false, "{}")
 	s.loop = time.After(s.p.o.AckTimeout)
 }

@@ -293,6 +293,6 @@ func (c *core) describe() map[string]any {
 	h := c.health.Load()
 	return map[string]any{
 		"version": version, "program_sha256": c.program, "reader": c.reader, "reader_down": c.state.ReaderDown, "frames": h.reader.Frames,
-		"storage": h.storage, "clock": clockState(), "seq": c.state.Seq, "dealer": c.desk.Dealer, "replies": c.gate.Counts(),
+		"storage": h.storage, "clock": clockState(), "seq": c.state.Seq, "replies": c.gate.Counts(),
 	}
 }
