@@ -67,7 +67,8 @@ type Stats struct {
 
 // protocols that New knows.
 var protocols = map[string]func(Options) Decoder{
-	angelProtocol: func(o Options) Decoder { return newAngel(o) },
+	angelProtocol:   func(o Options) Decoder { return newAngel(o) },
+	barcodeProtocol: func(Options) Decoder { return newBarcode() },
 }
 
 // New makes the decoder of a protocol. An error names the protocols there are,
@@ -85,6 +86,10 @@ func New(protocol string, o Options) (Decoder, error) {
 	}
 	return build(o), nil
 }
+
+// Places reports whether readers of the protocol say whose card each is, so that
+// a round may begin at their Player 1.
+func Places(protocol string) bool { return protocol != barcodeProtocol }
 
 // Protocols that New knows, sorted.
 func Protocols() []string {

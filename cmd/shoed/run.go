@@ -11,6 +11,7 @@ import (
 
 	"shoed/config"
 	"shoed/round"
+	"shoed/scanner"
 )
 
 func runCommand() *cobra.Command {
@@ -61,6 +62,10 @@ func configRules(cfg *config.Config) (round.Rules, error) {
 		if err := rules.Set(text); err != nil {
 			return rules, fmt.Errorf("%v: rules: %w", cfg.Where(fmt.Sprintf("rules[%d]", i)), err)
 		}
+	}
+	if rules.RoundStart == round.StartReader && !scanner.Places(cfg.Reader.Protocol) {
+		return rules, fmt.Errorf("%v: rules: round_start=reader, but a %s reader does not say where a round begins: give round_start=bets, button, boxes or first_card",
+			cfg.Where("rules"), cfg.Reader.Protocol)
 	}
 	return rules, nil
 }
