@@ -109,7 +109,7 @@ var commands = map[string]struct {
 	"identify":            {needs: needTech},
 	"diag":                {needs: needTech},
 	"config-reload":       {needs: needTech},
-	"test":                {needs: needTech},
+	"test":                {needs: needTech, do: round.DoTest},
 	"reader-lock":         {needs: needTech},
 	"reader-cancel-error": {needs: needTech},
 }

@@ -3,6 +3,7 @@ package round
 import (
 	"cmp"
 	"slices"
+	"time"
 )
 
 // answer applies what a person decided about an alert. Originals are never
@@ -39,12 +40,12 @@ func (t *step) asked(ans *Answer) (Alert, Refusal) {
 
 // unasked reports whether an answer may come without an alert: a correction of
 // a named round, what is done about insurance, the order of one round's reveal,
-// a pause, the table's opening and closing, cards by hand in manual mode.
+// a pause, the table's opening and closing, a test, cards by hand in manual mode.
 func (t *step) unasked(ans *Answer) bool {
 	switch ans.Do {
 	case DoCorrect:
 		return ans.Round != 0
-	case DoVoidInsurance, DoReopen, DoRevealOrder, DoPause, DoOpenTable, DoCloseTable:
+	case DoVoidInsurance, DoReopen, DoRevealOrder, DoPause, DoOpenTable, DoCloseTable, DoTest:
 		return true
 	case DoManual:
 		return t.Manual
@@ -69,6 +70,14 @@ func (t *step) apply(ans *Answer, a Alert) Refusal {
 		}
 		t.accept(ans, a)
 		t.Closed = ans.Do == DoCloseTable
+	case DoTest:
+		if t.Shoe.Phase != NoShoe && t.Shoe.Phase != ShoeOver {
+			return RefusedInPlay
+		}
+		t.accept(ans, a)
+		if t.TestUntil = t.now + testMS*int64(time.Millisecond); ans.Off {
+			t.TestUntil = 0
+		}
 	case DoConfirm:
 		return t.confirm(ans, a)
 	case DoCorrect:
@@ -129,6 +138,10 @@ const (
 	maxShelvedMS   = 8 * 60 * 60 * 1000
 	usualShelvedMS = 60 * 60 * 1000
 )
+
+// testMS is how long a test of the reader lasts at most: forgotten, it would keep
+// the next shoe from being seen.
+const testMS = 10 * 60 * 1000
 
 // shelve keeps an alert aside on the screens for a while, or no longer.
 func (t *step) shelve(ans *Answer, a Alert) {

@@ -141,6 +141,7 @@ const (
 	NoteReaderUnlocked
 	NoteReread
 	NoteManual
+	NoteTest
 )
 
 // Refusal says why an answer had no effect.
@@ -162,6 +163,7 @@ const (
 	RefusedAsDealt
 	RefusedWindow
 	RefusedRoundInHand
+	RefusedInPlay
 )
 
 // Fact is what an alert expected or saw, as a code with its numbers; text.go

@@ -29,6 +29,7 @@ var (
 		NoteReaderUnlocked:      "reader unlocked",
 		NoteReread:              "re-read proposed for the unread card",
 		NoteManual:              "card of the reader not dealt: cards are given by hand",
+		NoteTest:                "the reader is tested: what it tells is of no shoe",
 	}
 	refusalText = [...]string{
 		RefusedNoAlert:          "no standing alert allows this answer",
@@ -46,6 +47,7 @@ var (
 		RefusedAsDealt:          "these cards change who had to draw: say as_dealt, or void",
 		RefusedWindow:           "there is no such insurance",
 		RefusedRoundInHand:      "a round is in hand: wait until it is over",
+		RefusedInPlay:           "a shoe is in play: its cards must count",
 	}
 )
 

@@ -161,6 +161,7 @@ const (
 	DoUnshelve
 	DoOpenTable
 	DoCloseTable
+	DoTest
 )
 
 // Where a held card goes.
@@ -186,4 +187,5 @@ type Answer struct {
 	AsDealt bool        // correct: the cards lie so, although the draw table says otherwise
 	Order   RevealOrder // reveal_order: of the round in hand, or else of the next
 	ForMS   uint32      // shelve: for how long; 0 an hour
+	Off     bool        // test: it ends
 }

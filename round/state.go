@@ -31,6 +31,7 @@ type State struct {
 	NextFree   bool        // the next round is a free hand
 	NextOrder  RevealOrder // of the next round, where somebody said one
 	ReaderDown bool        // the reader's link is down
+	TestUntil  int64       // ns UTC; until then the reader is tested, and nothing that it tells counts
 	Closed     bool        // the table is closed until somebody or a round opens it
 
 	Bets        BetsState

@@ -30,6 +30,9 @@ func (s State) Step(in Input, out []Event) (State, []Event, error) {
 
 func (t *step) take(in *Input) {
 	t.deadlines()
+	if t.tested(in) {
+		return
+	}
 	switch in.Kind {
 	case InShoe:
 		t.shoeLoaded(in.Decks)
@@ -73,6 +76,26 @@ func (t *step) take(in *Input) {
 	t.advance()
 	t.useWaiting()
 	t.checkPlacement()
+}
+
+// tested notes what the reader tells of cards while it is tested (contract.md,
+// Commands): everybody learns that it tells something, only the full view what.
+// Whatever says that play begins ends the test.
+func (t *step) tested(in *Input) bool {
+	if t.now >= t.TestUntil {
+		return false
+	}
+	switch in.Kind {
+	case InCard, InShow, InUnread, InCut, InVerdict, InFault:
+		t.note(NoteTest)
+		if in.Card.Known() {
+			t.audit(Event{Kind: ReaderNoted, Note: NoteTest, Card: in.Card})
+		}
+		return true
+	case InShoe, InBets, InButton, InReader:
+		t.TestUntil = 0
+	}
+	return false
 }
 
 // check refuses an input that no device and no person can give.

@@ -22,7 +22,7 @@ var (
 	readerText     = []string{"", "start", "standby", "gap"}
 	buttonText     = []string{"", "start", "end", "call", "shoe"}
 	insuranceText  = []string{"", "open", "close", "post"}
-	doText         = []string{"", "resume", "ack", "confirm", "correct", "void", "arranged", "hold_card", "void_insurance", "reopen", "new_shoe", "manual", "sensors_off", "reveal_order", "pause", "shelve", "unshelve", "open_table", "close_table"}
+	doText         = []string{"", "resume", "ack", "confirm", "correct", "void", "arranged", "hold_card", "void_insurance", "reopen", "new_shoe", "manual", "sensors_off", "reveal_order", "pause", "shelve", "unshelve", "open_table", "close_table", "test"}
 	whereText      = []string{"", "next_round", "burn", "free_hand", "use"}
 	inputFieldsFor = [...]string{
 		InShoe:      "decks",
@@ -42,7 +42,7 @@ var (
 		InLock:      "on",
 		InSetting:   "on address value",
 		InLink:      "device up",
-		InAnswer:    "do by cards where exposed round alert as_dealt order for_ms",
+		InAnswer:    "do by cards where exposed round alert as_dealt order for_ms off",
 		InTick:      "",
 		InRestart:   "",
 	}
@@ -238,6 +238,8 @@ func (a *Answer) set(name string, raw json.RawMessage) error {
 		return json.Unmarshal(raw, &a.Exposed)
 	case "as_dealt":
 		return json.Unmarshal(raw, &a.AsDealt)
+	case "off":
+		return json.Unmarshal(raw, &a.Off)
 	case "round":
 		return parseNumber(raw, &a.Round, 65535)
 	case "for_ms":
@@ -495,6 +497,7 @@ func (w *fieldWriter) answer(a *Answer) {
 	w.text("order", revealOrderText[a.Order])
 	w.flag("exposed", a.Exposed)
 	w.flag("as_dealt", a.AsDealt)
+	w.flag("off", a.Off)
 	w.number("round", uint64(a.Round))
 	w.number("for_ms", uint64(a.ForMS))
 	if a.Alert != 0 {
