@@ -1,5 +1,6 @@
 # make check   what must hold before a commit: format, vet, staticcheck, tidy, builds for every target
 # make test    installs what the tests need (Debian: mosquitto, python3-paho-mqtt) and runs them all
+# make arm-test the rules, decoders and journal as ARMv6 and arm64 programs, under an emulator (Debian: qemu-user-static)
 # make bench   measures; nothing here passes or fails
 # make build   the program for this machine, into dist/
 
@@ -9,7 +10,7 @@ VERSION     ?= devel
 LDFLAGS     := -s -w -X main.version=$(VERSION)
 BUILD       := CGO_ENABLED=0 GOOS=linux $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 
-.PHONY: check format vet lint tidy builds test deps race fuzz bench build clean
+.PHONY: check format vet lint tidy builds test arm-test deps race fuzz bench build clean
 
 check: format vet lint tidy builds
 
@@ -42,6 +43,13 @@ test: deps
 
 deps:
 	@sh .ci/deps
+
+# Not emulated: the tests of journal that start processes or need a namespace of their own.
+EMULATED := -skip 'Kill|DiskFull|WriteFails|SyncFails' ./round ./scanner ./journal
+arm-test:
+	@sh .ci/deps arm
+	CGO_ENABLED=0 GOOS=linux GOARCH=arm GOARM=6 $(GO) test -short -timeout 10m -exec qemu-arm-static $(EMULATED)
+	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 $(GO) test -short -timeout 10m -exec qemu-aarch64-static $(EMULATED)
 
 race: deps
 	$(GO) test -race -timeout 20m ./...

@@ -259,9 +259,13 @@ func randomResults(r *rand.Rand, most int) []round.RoadResult {
 }
 
 func TestRoadsAgainstDumb(t *testing.T) {
+	count := 2500
+	if testing.Short() { // an emulated processor
+		count = 250
+	}
 	for _, seed := range seeds(t, 4) {
 		r := rand.New(rand.NewPCG(seed, 8))
-		for range 2500 {
+		for range count {
 			results := randomResults(r, 120)
 			got, want := round.Roads(results), dumbRoads(results)
 			if !sameRoads(got, want) {
