@@ -323,7 +323,7 @@ func TestValues(t *testing.T) {
 		"table.label":           {[]any{"", "Bacc 2", "ä€"}, []any{"a\tb", "\x1b[31m", long, "\xff"}},
 		"reader.name":           {[]any{"reader-2"}, []any{"", "journal"}},
 		"reader.protocol":       {[]any{"angel"}, []any{""}},
-		"reader.device":         {[]any{"/dev/serial/by-id/usb-FTDI_A-if00"}, []any{"", "ttyUSB0", "/dev/x\x00"}},
+		"reader.device":         {[]any{"/dev/serial/by-id/usb-FTDI_A-if00", "usb:0403:6001", "usb:0403:6001:A5 02/8:5", "tcp://moxa-3.example:4001", "tcp:10.0.0.9:4001", "tcp://[fe80::1%eth0]:4001"}, []any{"", "ttyUSB0", "/dev/x\x00", "usb:403:6001", "usb:0403:6001:", "tcp://moxa", "tcp://:4001", "tcp://moxa:0", "tcp://moxa:65536", "tcp://moxa/x:4001", "tcp://u@moxa:4001", "moxa:4001", "http://moxa:4001"}},
 		"reader.baud_rate":      {[]any{int64(300), int64(4000000)}, []any{int64(299), int64(4000001), int64(-4800)}},
 		"reader.data_bits":      {[]any{int64(5), int64(8)}, []any{int64(4), int64(9)}},
 		"reader.parity":         {[]any{"none", "even", "odd"}, []any{"", "None", "mark"}},

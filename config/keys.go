@@ -50,10 +50,10 @@ var sections = []section{
 		{name: "id", value: "table-1", doc: "The table, unique in the house, as in topic names", accepts: name},
 		{name: "label", value: "", doc: "What stands on the felt, for people", accepts: printable(16)},
 	}},
-	{"reader", "The card reader and its serial line.", []key{
+	{"reader", "The card reader and its line. A device server sets speed and characters of its line itself.", []key{
 		{name: "name", value: "reader", doc: "Its name in messages and in the journal", accepts: not(name, "journal", "broker", "clock", "power", "certificate", "commands", "publisher")},
 		{name: "protocol", value: "angel", doc: "What it speaks", accepts: name},
-		{name: "device", value: "/dev/ttyUSB0", doc: "The serial port; a name in /dev/serial/by-id stays with the adapter, ttyUSB numbers move", accepts: absolute},
+		{name: "device", value: "/dev/ttyUSB0", doc: `The serial port, or a device server that passes bytes as they are; ttyUSB numbers move`, accepts: line},
 		{name: "baud_rate", value: int64(4800), doc: "Speed of the line", accepts: within(300, 4000000)},
 		{name: "data_bits", value: int64(8), doc: "Data bits of a character", accepts: within(5, 8)},
 		{name: "parity", value: "none", doc: "Parity of a character", accepts: oneOf("none", "even", "odd")},
@@ -136,6 +136,7 @@ func isSection(name string) bool {
 var (
 	name       = matching(`^[a-z0-9][a-z0-9-]{0,31}$`, "1 to 32 of a-z, 0-9 and '-', not starting with '-'")
 	absolute   = accepts{"an absolute path", func(v any) bool { return isAbsolute(v.(string)) }}
+	line       = accepts{`an absolute path, such as one in /dev/serial/by-id, "usb:VID:PID" or "usb:VID:PID:SERIAL" of an adapter, or "tcp://host:port"`, isLine}
 	credential = accepts{`an absolute path, or "credential:NAME" of a systemd credential`, isCredential}
 	// The kernel's sockaddr_un holds 108 bytes with the closing zero.
 	socketPath = accepts{"an absolute path of at most 107 bytes", func(v any) bool { return isAbsolute(v.(string)) && len(v.(string)) <= 107 }}
@@ -184,6 +185,22 @@ func isAbsolute(s string) bool {
 	return filepath.IsAbs(s) && !strings.ContainsFunc(s, unicode.IsControl)
 }
 
+var usbAdapter = regexp.MustCompile(`^usb:[[:xdigit:]]{4}:[[:xdigit:]]{4}(:[ -~]+)?$`)
+
+func isLine(v any) bool {
+	server, isTCP := strings.CutPrefix(v.(string), "tcp:")
+	host, port, err := net.SplitHostPort(strings.TrimPrefix(server, "//"))
+	if isTCP {
+		return err == nil && isPort(port) && host != "" && !strings.ContainsAny(host, "/@ ")
+	}
+	return isAbsolute(v.(string)) || usbAdapter.MatchString(v.(string))
+}
+
+func isPort(s string) bool {
+	port, err := strconv.Atoi(s)
+	return err == nil && port >= 1 && port <= 65535
+}
+
 var credentialName = regexp.MustCompile(`^credential:[0-9A-Za-z_-][0-9A-Za-z._-]*$`)
 
 func isCredential(v any) bool {
@@ -195,8 +212,7 @@ func isServer(v any) bool {
 	if err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return false
 	}
-	port, err := strconv.Atoi(u.Port())
-	if err != nil || port < 1 || port > 65535 {
+	if !isPort(u.Port()) {
 		return false
 	}
 	switch u.Scheme {

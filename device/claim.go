@@ -19,15 +19,15 @@ type claimed struct {
 	stat unix.Stat_t
 }
 
-// claim opens the port for us alone. Nothing is opened that is not a character
+// claim opens the port at path for us alone. Nothing is opened that is not a character
 // device: opening some files has effects.
 //
 // Two locks keep others out, because neither is enough: flock binds those who
 // ask for it, whoever they are; TIOCEXCL binds everybody but root.
-func claim(o SerialOptions) (claimed, error) {
+func claim(o Options, path string) (claimed, error) {
 	var c claimed
 	var err error
-	if c.path, err = filepath.EvalSymlinks(o.Path); err != nil {
+	if c.path, err = filepath.EvalSymlinks(path); err != nil {
 		return c, refuse(o, c, err)
 	}
 	if err := unix.Stat(c.path, &c.stat); err != nil {
@@ -87,7 +87,7 @@ func (c *claimed) isPseudo() bool {
 
 // open lets the library open the claimed port, by way of our descriptor so that
 // it cannot be another one, and checks that the line is set as asked.
-func (c *claimed) open(o SerialOptions) (serial.Port, error) {
+func (c *claimed) open(o Options) (serial.Port, error) {
 	port, err := c.openQuietly(o.mode())
 	if err != nil {
 		return nil, refuse(o, *c, err)
@@ -174,7 +174,7 @@ func descriptors() (map[int]unix.Stat_t, error) {
 
 // verify reads the settings back: a driver may accept what it cannot do and
 // keep what it had, which would show as noise on the line.
-func (c *claimed) verify(o SerialOptions) error {
+func (c *claimed) verify(o Options) error {
 	got, err := unix.IoctlGetTermios(c.own, unix.TCGETS2)
 	if err != nil {
 		return err

@@ -1,10 +1,13 @@
 // Package device opens and reads the hardware of one table. It stamps what
 // arrives at the read and nowhere else, reconnects, and decodes nothing.
 //
-// Built so far: the serial line. Follow keeps one line open and puts what
+// Built so far: the line to a reader. Follow keeps one line open and puts what
 // happens on it (Signal) into a bounded Queue, from which the core takes it.
 //
-//	serial.go    Serial: Read, Write, Close
+//	line.go      Line, and Open with its addresses
+//	serial.go    a line that is a serial port
+//	tcp.go       a line that is a connection to a serial device server
+//	ports.go     which serial ports there are, from sysfs, and which one is meant
 //	claim.go     how a port is opened so that nobody else has it
 //	refusal.go   why a port could not be opened, in words an operator can act on
 //	follow.go    the loop that opens, reads and reopens
@@ -15,5 +18,5 @@
 // Close and its Write can hang; a read time-out is (0, nil); and its descriptors
 // are inherited by child processes. So every call of it is made under one lock
 // that also guards Close, its descriptor is made non-blocking and close-on-exec,
-// and its value never leaves Serial.
+// and its value never leaves serialLine.
 package device

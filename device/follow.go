@@ -19,21 +19,21 @@ const (
 	settled = longestRetry
 )
 
-// Follow keeps a serial line open until ctx ends and puts what happens on it
+// Follow keeps a line open until ctx ends and puts what happens on it
 // into q: Up when it is open, Received for each read, Down with the cause when it
 // cannot be opened or is lost. A port that stays down is tried again for ever
 // but reported once, and again only when the cause reads differently.
 //
 // It retries whatever the error: a port without permission may get one. Errors
-// in the options show as Down too; OpenSerial tells them at once.
-func Follow(ctx context.Context, o SerialOptions, q *Queue) {
+// in the options show as Down too; Open tells them at once.
+func Follow(ctx context.Context, o Options, q *Queue) {
 	f := follower{options: o, queue: q, jitter: rand.N[time.Duration], after: time.After, now: time.Now}
 	f.run(ctx)
 }
 
 // follower is the state of Follow, with its clock and chance as fields.
 type follower struct {
-	options SerialOptions
+	options Options
 	queue   *Queue
 	jitter  func(limit time.Duration) time.Duration // uniform in [0, limit)
 	after   func(time.Duration) <-chan time.Time
@@ -65,16 +65,16 @@ func (f *follower) run(ctx context.Context) {
 
 // session opens the line and reads it until something goes wrong.
 func (f *follower) session(ctx context.Context) error {
-	port, err := OpenSerial(f.options)
+	line, err := Open(ctx, f.options)
 	if err != nil {
 		return err
 	}
 	f.upSince, f.cause = f.now(), nil
 	f.queue.Put(Signal{Kind: Up, At: f.upSince})
 	for {
-		c, err := port.Read(ctx)
+		c, err := line.Read(ctx)
 		if err != nil {
-			return errors.Join(err, port.Close())
+			return errors.Join(err, line.Close())
 		}
 		f.queue.Put(Signal{Kind: Received, At: c.At, Bytes: c.Bytes})
 	}

@@ -15,7 +15,11 @@ import (
 // follow starts Follow, or f if given, and stops it at the end of the test.
 func follow(t *testing.T, path string, f *follower) *Queue {
 	t.Helper()
-	o := SerialOptions{Name: "reader", Path: path}
+	return followOptions(t, Options{Name: "reader", Address: path}, f)
+}
+
+func followOptions(t *testing.T, o Options, f *follower) *Queue {
+	t.Helper()
 	q := NewQueue(1<<10, 100)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})

@@ -3,6 +3,7 @@ package device
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -37,7 +38,7 @@ func TestMain(m *testing.M) {
 func child(role, path string) int {
 	switch role {
 	case "open": // say how opening went, keep the port until stdin ends
-		s, err := OpenSerial(SerialOptions{Name: "reader", Path: path})
+		s, err := Open(context.Background(), Options{Name: "reader", Address: path})
 		if err != nil {
 			fmt.Println(err)
 			return 1
@@ -45,6 +46,10 @@ func child(role, path string) int {
 		fmt.Println("opened")
 		io.Copy(io.Discard, os.Stdin)
 		s.Close()
+	case "vanish":
+		fmt.Println(vanish())
+	case "ports": // list those of the machine at path
+		json.NewEncoder(os.Stdout).Encode(Ports(path))
 	case "hold": // open it as any program would
 		f, err := os.OpenFile(path, os.O_RDWR, 0)
 		fmt.Println("held", err)
@@ -63,7 +68,7 @@ func leftovers() string {
 		stacks := make([]byte, 1<<20)
 		stacks = stacks[:runtime.Stack(stacks, true)]
 		for _, stack := range strings.Split(string(stacks), "\n\n") {
-			for _, ours := range []string{"device.(*Serial)", "device.(*follower)", "device.(*Queue)"} {
+			for _, ours := range []string{"device.(*serialLine)", "device.(*follower)", "device.(*Queue)"} {
 				if strings.Contains(stack, ours) {
 					left += stack + "\n"
 				}
@@ -94,14 +99,19 @@ func terminal(t *testing.T) (far *os.File, path string) {
 }
 
 // open opens the port and closes it at the end of the test.
-func open(t *testing.T, path string) *Serial {
+func open(t *testing.T, path string) *serialLine {
 	t.Helper()
-	s, err := OpenSerial(SerialOptions{Name: "reader", Path: path})
+	return openLine(t, path).(*serialLine)
+}
+
+func openLine(t *testing.T, address string) Line {
+	t.Helper()
+	l, err := Open(wait(t), Options{Name: "reader", Address: address})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.Close() })
-	return s
+	t.Cleanup(func() { l.Close() })
+	return l
 }
 
 // wait is a context that ends when patience does.

@@ -18,24 +18,24 @@ import (
 
 // refuse turns a failure to open the port into an error that an operator can
 // act on, wrapping one of the Err values.
-func refuse(o SerialOptions, c claimed, err error) error {
+func refuse(o Options, c claimed, err error) error {
 	kind, hint := ErrNotSerial, err.Error()
 	var pe *serial.PortError
 	switch {
 	case errors.Is(err, fs.ErrNotExist), is(err, unix.ENOTDIR, unix.ENXIO, unix.ENODEV, unix.EIO):
-		kind, hint = ErrAbsent, absentHint("/")
+		kind, hint = ErrAbsent, absentHint(o.root)
 	case errors.Is(err, fs.ErrPermission):
-		kind, hint = ErrPermission, permissionHint(o.Path, c, err)
+		kind, hint = ErrPermission, permissionHint(o.Address, c, err)
 	case is(err, unix.EBUSY, unix.EWOULDBLOCK), errors.As(err, &pe) && pe.Code() == serial.PortBusy:
 		kind, hint = ErrTaken, takenHint(c)
 	case is(err, unix.ENOTTY):
 		hint = "it is no terminal device; give the path of a serial port"
 	}
-	path := o.Path
-	if c.path != "" && c.path != path {
-		path += " (" + c.path + ")"
+	name := o.Address
+	if c.path != "" && c.path != name {
+		name += " (" + c.path + ")"
 	}
-	return fmt.Errorf("%s: %s: %w: %s", o.Name, path, kind, hint)
+	return fmt.Errorf("%s: %s: %w: %s", o.Name, name, kind, hint)
 }
 
 func is(err error, any ...unix.Errno) bool {
@@ -47,43 +47,16 @@ func is(err error, any ...unix.Errno) bool {
 	return false
 }
 
-// absentHint lists the ports that are there. They are read from sysfs and the
-// links of udev: the library's own listing opens and resets ports in use.
+// absentHint lists the ports that are there.
 func absentHint(root string) string {
-	found := candidates(root)
+	found := scan(root)
 	if len(found) == 0 {
 		return "and no other serial adapter is there; plug it in"
 	}
-	return "plug it in, or configure one that is there: " + strings.Join(found, ", ")
+	return "plug it in, or configure one that is there: " + addresses(found)
 }
 
-// candidates lists the serial adapters below root ("/" but for tests): stable
-// names first, with the device they stand for, then those without one.
-func candidates(root string) []string {
-	var found []string
-	named := map[string]bool{}
-	links, _ := filepath.Glob(filepath.Join(root, "dev/serial/by-id/*")) // the pattern is valid
-	for _, link := range links {
-		target, err := os.Readlink(link)
-		if err != nil {
-			continue
-		}
-		device := filepath.Base(target)
-		named[device] = true
-		found = append(found, fmt.Sprintf("/dev/serial/by-id/%s (/dev/%s)", filepath.Base(link), device))
-	}
-	for _, prefix := range []string{"ttyUSB", "ttyACM", "ttyAMA"} {
-		ports, _ := filepath.Glob(filepath.Join(root, "sys/class/tty", prefix+"*"))
-		for _, p := range ports {
-			if device := filepath.Base(p); !named[device] {
-				found = append(found, "/dev/"+device)
-			}
-		}
-	}
-	return found
-}
-
-// permissionHint says who may open the port, who we are, and what to do.
+// permissionHint says why the port at path may not be opened, and what to do.
 func permissionHint(path string, c claimed, err error) string {
 	if c.stat.Mode == 0 { // a folder on the way is closed to us
 		var pathErr *fs.PathError
@@ -92,14 +65,19 @@ func permissionHint(path string, c claimed, err error) string {
 		}
 		return fmt.Sprintf("%s may not be looked into; allow this user to search the folders on the way", path)
 	}
-	group := groupName(c.stat.Gid)
+	return forbidden(c.stat)
+}
+
+// forbidden says who may open the port, who we are, and what to do.
+func forbidden(st unix.Stat_t) string {
+	group := groupName(st.Gid)
 	mine, names := ourGroups()
-	text := fmt.Sprintf("it belongs to %s:%s with mode %04o, we are %s in groups %s; ", userName(c.stat.Uid), group,
-		c.stat.Mode&0o7777, userName(uint32(os.Geteuid())), strings.Join(names, ","))
+	text := fmt.Sprintf("it belongs to %s:%s with mode %04o, we are %s in groups %s; ", userName(st.Uid), group,
+		st.Mode&0o7777, userName(uint32(os.Geteuid())), strings.Join(names, ","))
 	switch {
-	case c.stat.Mode&0o060 != 0o060:
+	case st.Mode&0o060 != 0o060:
 		return text + "not even its group may read and write it: let a udev rule set its mode to 0660"
-	case os.Geteuid() == 0 || slices.Contains(mine, int(c.stat.Gid)):
+	case os.Geteuid() == 0 || slices.Contains(mine, int(st.Gid)):
 		return text + "that should do, so something else forbids it: DeviceAllow= of the unit, a container or an access list"
 	}
 	return text + fmt.Sprintf("run \"sudo usermod -aG %s %s\" and start again", group, userName(uint32(os.Geteuid())))

@@ -223,14 +223,23 @@ func TestClosingDoesNotDropTheModemLines(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	for _, c := range []struct {
-		options SerialOptions
+		options Options
 		wrong   []string // empty: accepted
 	}{
-		{SerialOptions{Path: "/dev/x"}, nil},
-		{SerialOptions{Path: "/dev/x", BaudRate: 9600, DataBits: 7, Parity: "even", StopBits: 2}, nil},
-		{SerialOptions{}, []string{`path "" is not absolute`}},
-		{SerialOptions{Path: "ttyUSB0", BaudRate: -1, DataBits: 9, Parity: "mark", StopBits: 3},
-			[]string{`path "ttyUSB0"`, "baud rate -1", "data bits 9", `parity "mark"`, "stop bits 3"}},
+		{Options{Address: "/dev/x"}, nil},
+		{Options{Address: "/dev/x", BaudRate: 9600, DataBits: 7, Parity: "even", StopBits: 2}, nil},
+		{Options{Address: "usb:0403:6001"}, nil},
+		{Options{Address: "usb:0403:6001:A5 02/8:5"}, nil},
+		{Options{Address: "tcp://moxa-3.example:4001"}, nil},
+		{Options{Address: "tcp:[fe80::1%eth0]:4001"}, nil},
+		{Options{Address: "usb:0403"}, []string{`address "usb:0403" is no`}},
+		{Options{Address: "tcp://moxa"}, []string{`address "tcp://moxa" is no`}},
+		{Options{Address: "tcp://:4001"}, []string{`address "tcp://:4001" is no`}},
+		{Options{Address: "tcp://moxa:0"}, []string{`address "tcp://moxa:0" is no`}},
+		{Options{Address: "moxa:4001"}, []string{`address "moxa:4001" is no`}},
+		{Options{}, []string{`address "" is no absolute path`}},
+		{Options{Address: "ttyUSB0", BaudRate: -1, DataBits: 9, Parity: "mark", StopBits: 3},
+			[]string{`address "ttyUSB0"`, "baud rate -1", "data bits 9", `parity "mark"`, "stop bits 3"}},
 	} {
 		got, err := c.options.checked()
 		if (err == nil) != (len(c.wrong) == 0) {
@@ -241,8 +250,8 @@ func TestOptions(t *testing.T) {
 				t.Errorf("%v: does not name %s", err, w)
 			}
 		}
-		if c.options == (SerialOptions{Path: "/dev/x"}) &&
-			got != (SerialOptions{Path: "/dev/x", BaudRate: 4800, DataBits: 8, Parity: "none", StopBits: 1}) {
+		if c.options == (Options{Address: "/dev/x"}) &&
+			got != (Options{Address: "/dev/x", BaudRate: 4800, DataBits: 8, Parity: "none", StopBits: 1, root: "/"}) {
 			t.Errorf("defaults %+v", got)
 		}
 	}

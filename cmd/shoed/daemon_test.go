@@ -58,6 +58,7 @@ type table struct {
 	dir    string
 	config string
 	line   *sim.Pair
+	server *deviceServer // instead of line, after serveLine
 
 	program string // "" is the test binary itself
 	cmd     *exec.Cmd
@@ -138,6 +139,10 @@ func (tb *table) unplug() {
 
 func (tb *table) send(b []byte) {
 	tb.t.Helper()
+	if tb.server != nil {
+		tb.server.send(b)
+		return
+	}
 	if _, err := tb.line.Shoe.Write(b); err != nil {
 		tb.t.Fatal(err)
 	}

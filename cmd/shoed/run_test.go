@@ -22,30 +22,50 @@ import (
 	"shoed/sim"
 )
 
-// TestCaptureOnTheLine: the real capture, written into a pty that shoed run
-// reads, with a real broker: a subscriber sees the shoe's rounds, in order, and
-// no other.
+// TestCaptureOnTheLine: the real capture, written into a pty or sent by a device
+// server that shoed run reads, with a real broker: a subscriber sees the shoe's
+// rounds, in order, and no other.
 func TestCaptureOnTheLine(t *testing.T) {
+	t.Run("serial port", func(t *testing.T) { testCaptureOnTheLine(t, (*table).plug) })
+	t.Run("device server", func(t *testing.T) { testCaptureOnTheLine(t, (*table).serveLine) })
+}
+
+func testCaptureOnTheLine(t *testing.T, connect func(*table)) {
 	broker := startMosquitto(t)
 	auditor := audit(t, broker.url())
 	tb := newTable(t, broker.url(), strings.Split(captureRules, ",")...)
-	tb.plug()
+	connect(tb)
 	tb.running()
+	tb.play(func([]byte) {})
+	checkCapturedRounds(t, tb, auditor)
+}
+
+// play sends the real capture, calling sent after each part, until all of it is
+// in the journal.
+func (tb *table) play(sent func(part []byte)) {
+	tb.t.Helper()
 	f, err := os.Open(filepath.Join(angelData, "angel_eye_capture.hex"))
 	if err != nil {
-		t.Fatal(err)
+		tb.t.Fatal(err)
 	}
 	defer f.Close()
 	n := 0
 	err = scanner.ParseCapture(f, func(_ int64, _ int, b []byte) error {
 		n += len(b)
 		tb.send(b)
+		sent(b)
 		return nil
 	})
 	if err != nil {
-		t.Fatal(err)
+		tb.t.Fatal(err)
 	}
-	eventually(t, "the capture's last byte in the journal", func() bool { return tb.taken() == n })
+	eventually(tb.t, "the capture's last byte in the journal", func() bool { return tb.taken() == n })
+}
+
+// checkCapturedRounds stops the table and compares what the auditor got with the
+// rounds of the real capture.
+func checkCapturedRounds(t *testing.T, tb *table, auditor *witness) {
+	t.Helper()
 	if err := tb.stop(); err != nil {
 		t.Fatal(err)
 	}

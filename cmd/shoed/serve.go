@@ -311,7 +311,7 @@ func (s *service) serve(ctx context.Context) error {
 		return err
 	}
 	reading, stopReading := context.WithCancel(ctx)
-	following := task(func() error { device.Follow(reading, s.serial(), queue); return nil })
+	following := task(func() error { device.Follow(reading, s.line(), queue); return nil })
 	deciding, stopDeciding := context.WithCancel(context.WithoutCancel(ctx))
 	core := task(func() error { return s.core.run(deciding, queue, s.commands) })
 	publishing, stopPublishing := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -350,9 +350,9 @@ func task(f func() error) <-chan error {
 	return done
 }
 
-func (s *service) serial() device.SerialOptions {
+func (s *service) line() device.Options {
 	r := &s.cfg.Reader
-	return device.SerialOptions{Name: r.Name, Path: r.Device, BaudRate: r.BaudRate, DataBits: r.DataBits, Parity: r.Parity, StopBits: r.StopBits}
+	return device.Options{Name: r.Name, Address: r.Device, BaudRate: r.BaudRate, DataBits: r.DataBits, Parity: r.Parity, StopBits: r.StopBits}
 }
 
 func (s *service) close() error {
