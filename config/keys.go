@@ -53,7 +53,7 @@ var sections = []section{
 	{"reader", "The card reader and its line. A device server sets speed and characters of its line itself.", []key{
 		{name: "name", value: "reader", doc: "Its name in messages and in the journal", accepts: not(name, "journal", "broker", "clock", "power", "certificate", "commands", "publisher")},
 		{name: "protocol", value: "angel", doc: "What it speaks", accepts: name},
-		{name: "device", value: "/dev/ttyUSB0", doc: `The serial port, or a device server that passes bytes as they are; ttyUSB numbers move`, accepts: line},
+		{name: "device", value: "/dev/ttyUSB0", doc: `The serial port, which "shoed ports" tells, or a device server that passes bytes as they are; ttyUSB numbers move`, accepts: line},
 		{name: "baud_rate", value: int64(4800), doc: "Speed of the line", accepts: within(300, 4000000)},
 		{name: "data_bits", value: int64(8), doc: "Data bits of a character", accepts: within(5, 8)},
 		{name: "parity", value: "none", doc: "Parity of a character", accepts: oneOf("none", "even", "odd")},
