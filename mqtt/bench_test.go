@@ -24,7 +24,7 @@ func BenchmarkPublish(b *testing.B) {
 				}
 				d := newTable(b, 1)
 				arrived := make(chan uint64, 1<<16)
-				gone, err := Subscribe(b.Context(), "mqtt://"+addr, site, desk, func(topic string, _ bool, payload []byte) {
+				gone, err := Subscribe(b.Context(), Account{Server: "mqtt://" + addr}, site, desk, func(topic string, _ bool, payload []byte) {
 					if strings.HasSuffix(topic, "/event") {
 						var e Envelope
 						if json.Unmarshal(payload, &e) == nil {

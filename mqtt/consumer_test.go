@@ -343,7 +343,7 @@ func (l *poorLine) join(to *consumer) {
 	to.joined()
 	l.mu.Unlock()
 	ctx, cancel := context.WithCancel(context.Background())
-	ended, err := Subscribe(ctx, "mqtt://"+l.server, site, desk, func(topic string, _ bool, body []byte) {
+	ended, err := Subscribe(ctx, Account{Server: "mqtt://" + l.server}, site, desk, func(topic string, _ bool, body []byte) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if join == l.joins {

@@ -33,7 +33,9 @@
 //	broker.go      Broker: the embedded broker
 //	admission.go   whom it lets in, and what they may do there
 //	listen.go      its listeners, TCP and WebSocket, and how long they wait
-//	subscribe.go   Subscribe: a consumer within our own programs
+//	account.go     Account: who our programs that are no table are at a broker
+//	subscribe.go   Subscribe: a consumer within them
+//	ask.go         Ask: a command by one of them
 //
 // Faces that the table has not shown are in no message: events come from
 // round masked, and the documents use only what round says has been shown. Of

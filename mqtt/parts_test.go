@@ -320,7 +320,7 @@ type inbox struct {
 func (in *inbox) consume(server string) {
 	in.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	gone, err := Subscribe(ctx, "mqtt://"+server, site, desk, in.take)
+	gone, err := Subscribe(ctx, Account{Server: "mqtt://" + server}, site, desk, in.take)
 	if err != nil {
 		cancel()
 		in.t.Fatal(err)

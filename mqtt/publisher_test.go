@@ -504,7 +504,7 @@ func TestSubscriptionRefused(t *testing.T) {
 			t.Fatalf("published all the same: %v", p)
 		}
 	}
-	if _, err := Subscribe(t.Context(), "mqtt://"+s.addr, site, desk, nil); err == nil || !strings.Contains(err.Error(), "refused (code 0x80)") {
+	if _, err := Subscribe(t.Context(), Account{Server: "mqtt://" + s.addr}, site, desk, nil); err == nil || !strings.Contains(err.Error(), "refused (code 0x80)") {
 		t.Errorf("Subscribe: %v", err)
 	}
 }
@@ -938,12 +938,12 @@ func TestSubscribeEnds(t *testing.T) {
 	if err := <-in.gone; err == nil {
 		t.Error("no error for a lost connection")
 	}
-	if _, err := Subscribe(t.Context(), "mqtt://"+m.addr, site, desk, nil); err == nil {
+	if _, err := Subscribe(t.Context(), Account{Server: "mqtt://" + m.addr}, site, desk, nil); err == nil {
 		t.Error("no error without a broker")
 	}
 	m.start()
 	ctx, cancel := context.WithCancel(context.Background())
-	gone, err := Subscribe(ctx, "mqtt://"+m.addr, site, desk, func(string, bool, []byte) {})
+	gone, err := Subscribe(ctx, Account{Server: "mqtt://" + m.addr}, site, desk, func(string, bool, []byte) {})
 	if err != nil {
 		t.Fatal(err)
 	}

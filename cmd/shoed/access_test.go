@@ -35,7 +35,7 @@ func TestStrangersAreKeptOut(t *testing.T) {
 	if at == nil {
 		t.Fatalf("the log does not say where the broker is:\n%s", tb.log)
 	}
-	if _, err := mqtt.Subscribe(t.Context(), "mqtt://"+at[1], "test", "t1", nil); err == nil || !strings.Contains(err.Error(), "not Authorized") {
+	if _, err := mqtt.Subscribe(t.Context(), mqtt.Account{Server: "mqtt://" + at[1]}, "test", "t1", nil); err == nil || !strings.Contains(err.Error(), "not Authorized") {
 		t.Errorf("a stranger: %v", err)
 	}
 	eventually(t, "the refusal in the log", func() bool { return strings.Contains(tb.log.String(), "code=login_refused") })

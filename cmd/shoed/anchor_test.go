@@ -30,7 +30,7 @@ func published(t *testing.T) (file string, kept []string) {
 	broker := startMosquitto(t)
 	out := &lockedBuffer{}
 	ctx, cancel := context.WithCancel(context.Background())
-	ended, err := mqtt.Subscribe(ctx, broker.url(), "test", "t1", func(topic string, _ bool, payload []byte) {
+	ended, err := mqtt.Subscribe(ctx, mqtt.Account{Server: broker.url()}, "test", "t1", func(topic string, _ bool, payload []byte) {
 		fmt.Fprintf(out, "%s %s\n", topic, payload)
 	})
 	if err != nil {

@@ -81,7 +81,7 @@ func BenchmarkPath(b *testing.B) {
 	arrived, settled := make(chan uint64, 1024), make(chan uint64, 1024)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	_, err := mqtt.Subscribe(ctx, broker.url(), "test", "t1", func(topic string, _ bool, payload []byte) {
+	_, err := mqtt.Subscribe(ctx, mqtt.Account{Server: broker.url()}, "test", "t1", func(topic string, _ bool, payload []byte) {
 		var e mqtt.Envelope
 		if json.Unmarshal(payload, &e) != nil {
 			return

@@ -138,7 +138,7 @@ func roadsOf(t testing.TB, server, site, table, shoe string) func() *drawnRoads 
 	var mu sync.Mutex
 	last := &drawnRoads{}
 	ctx, cancel := context.WithCancel(context.Background())
-	ended, err := mqtt.Subscribe(ctx, server, site, table, func(topic string, _ bool, payload []byte) {
+	ended, err := mqtt.Subscribe(ctx, mqtt.Account{Server: server}, site, table, func(topic string, _ bool, payload []byte) {
 		doc := &drawnRoads{}
 		if !strings.HasSuffix(topic, "/roads") || json.Unmarshal(payload, doc) != nil || doc.ShoeID == nil || *doc.ShoeID != shoe {
 			return

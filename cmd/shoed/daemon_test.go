@@ -284,7 +284,7 @@ func auditTable(t testing.TB, server, site, table string) *witness {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	a := &witness{}
-	ended, err := mqtt.Subscribe(ctx, server, site, table, a.message)
+	ended, err := mqtt.Subscribe(ctx, mqtt.Account{Server: server}, site, table, a.message)
 	if err != nil {
 		t.Fatal(err)
 	}

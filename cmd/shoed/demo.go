@@ -101,7 +101,7 @@ func runDemo(ctx context.Context, o demoOptions, out, errs io.Writer) (err error
 	defer stop()
 	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWatching()
-	subscribed, err := mqtt.Subscribe(watching, server, s.cfg.Table.Site, s.cfg.Table.ID, watch.message)
+	subscribed, err := mqtt.Subscribe(watching, mqtt.Account{Server: server}, s.cfg.Table.Site, s.cfg.Table.ID, watch.message)
 	if err != nil {
 		return err
 	}
