@@ -76,7 +76,7 @@ func checkPassword(c *Config, env []string, report func(key, text string)) {
 		if m.Password.Reveal() != "" {
 			report(given, "mqtt.password is given too; remove one of them")
 		}
-		password, err := readPassword(m.PasswordFile, env)
+		password, err := ReadPassword(m.PasswordFile, env)
 		if err != nil {
 			report(given, err.Error())
 		}
@@ -166,9 +166,10 @@ func checkTLS(m *MQTT, report func(key, text string)) {
 	}
 }
 
-// readPassword returns the first line of the file, or of the systemd
-// credential, which must be all of it.
-func readPassword(path string, env []string) (string, error) {
+// ReadPassword returns the first line of the file, or of the systemd credential
+// ("credential:NAME"), which must be all of it. Others must not be able to read
+// the file. env is as from os.Environ.
+func ReadPassword(path string, env []string) (string, error) {
 	const most = 4096 // bytes; MQTT itself stops at 65,535
 	if name, ok := strings.CutPrefix(path, "credential:"); ok {
 		dir := valueOf("CREDENTIALS_DIRECTORY", env)

@@ -14,7 +14,7 @@ import (
 )
 
 // shoed runs the program and returns what it wrote.
-func shoed(t *testing.T, stdin string, args ...string) (stdout, stderr string, err error) {
+func shoed(t testing.TB, stdin string, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	err = run(context.Background(), args, strings.NewReader(stdin), &out, &errs)

@@ -5,6 +5,8 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -49,7 +51,10 @@ func runCommand() *cobra.Command {
 	return cmd
 }
 
-func loadConfig(path string) (*config.Config, error) { return config.Load(path, os.Environ()) }
+func loadConfig(path string) (*config.Config, error) {
+	env := slices.DeleteFunc(os.Environ(), func(entry string) bool { return strings.HasPrefix(entry, passwordVariable+"=") })
+	return config.Load(path, env)
+}
 
 // configRules applies the configured rules; an error names the place of the
 // wrong one.
