@@ -36,6 +36,7 @@
 //	account.go     Account: who our programs that are no table are at a broker
 //	subscribe.go   Subscribe: a consumer within them
 //	ask.go         Ask: a command by one of them
+//	prove.go       Prove: whether the table has its rights at a broker
 //
 // Faces that the table has not shown are in no message: events come from
 // round masked, and the documents use only what round says has been shown. Of
