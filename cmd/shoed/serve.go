@@ -81,17 +81,11 @@ func (s *service) openCore() error {
 	if err != nil {
 		return err
 	}
-	for _, text := range s.cfg.Access.Users {
-		u, err := mqtt.ParseUser(text)
-		if err != nil {
-			return fmt.Errorf("access.users: %w", err)
-		}
-		s.users = append(s.users, u)
-	}
-	rights, err := s.rights()
+	rights, err := accessRights(s.cfg)
 	if err != nil {
 		return err
 	}
+	rights.Epoch, s.users = s.journal.Epoch(), rights.Users
 	s.gate, s.dual = mqtt.NewGate(rights), rights.Dual
 	s.commands = make(chan request, commandsWaiting)
 	s.core = &core{
@@ -107,24 +101,31 @@ func (s *service) openCore() error {
 	return nil
 }
 
-// rights says who may command what.
-func (s *service) rights() (mqtt.GateOptions, error) {
-	a := &s.cfg.Access
+// accessRights says who may command what.
+func accessRights(cfg *config.Config) (mqtt.GateOptions, error) {
+	a := &cfg.Access
 	o := mqtt.GateOptions{
-		Site: s.cfg.Table.Site, Table: s.cfg.Table.ID, Epoch: s.journal.Epoch(), Users: s.users,
+		Site: cfg.Table.Site, Table: cfg.Table.ID,
 		Keys: map[string]ed25519.PublicKey{}, RequireSignature: a.RequireSignature,
+	}
+	for i, text := range a.Users {
+		u, err := mqtt.ParseUser(text)
+		if err != nil {
+			return o, fmt.Errorf("%v: access.users: %w", cfg.Where(fmt.Sprintf("access.users[%d]", i)), err)
+		}
+		o.Users = append(o.Users, u)
 	}
 	for i, text := range a.Keys {
 		name, key, _ := strings.Cut(text, "=")
 		b, err := base64.StdEncoding.DecodeString(key)
 		if err != nil || len(b) != ed25519.PublicKeySize {
-			return o, fmt.Errorf("%v: access.keys: the key of %s is not 32 bytes in base64", s.cfg.Where(fmt.Sprintf("access.keys[%d]", i)), name)
+			return o, fmt.Errorf("%v: access.keys: the key of %s is not 32 bytes in base64", cfg.Where(fmt.Sprintf("access.keys[%d]", i)), name)
 		}
 		o.Keys[name] = b
 	}
 	for i, name := range a.Dual {
 		if !slices.Contains(mqtt.CommandNames(), name) {
-			return o, fmt.Errorf("%v: access.dual: no such command: %q; there are %s", s.cfg.Where(fmt.Sprintf("access.dual[%d]", i)), name, strings.Join(mqtt.CommandNames(), ", "))
+			return o, fmt.Errorf("%v: access.dual: no such command: %q; there are %s", cfg.Where(fmt.Sprintf("access.dual[%d]", i)), name, strings.Join(mqtt.CommandNames(), ", "))
 		}
 	}
 	if len(a.Users) > 0 { // nobody else could be the second person
@@ -159,7 +160,7 @@ func (s *service) openMQTT() error {
 	}
 	p, err := mqtt.New(mqtt.Options{
 		Servers: servers, User: user, Password: password,
-		TLS:      mqtt.TLS{CAFile: m.CAFile, CertFile: m.CertFile, KeyFile: m.KeyFile, ServerName: m.ServerName},
+		TLS:      brokerTLS(m),
 		ClientID: cmp.Or(m.ClientID, "shoed-"+s.cfg.Table.Site+"-"+s.cfg.Table.ID),
 		Site:     s.cfg.Table.Site, Table: s.cfg.Table.ID, Epoch: s.journal.Epoch(), Names: tableNames(s.cfg),
 		Software: mqtt.Software{Version: s.build.version, Commit: s.build.commit, SHA256: s.build.sha256},
@@ -181,6 +182,10 @@ func (s *service) openMQTT() error {
 	s.core.adopted, s.core.replay = p.Wake, p.Replay
 	s.core.parts = s.parts()
 	return nil
+}
+
+func brokerTLS(m *config.MQTT) mqtt.TLS {
+	return mqtt.TLS{CAFile: m.CAFile, CertFile: m.CertFile, KeyFile: m.KeyFile, ServerName: m.ServerName}
 }
 
 func (s *service) openBroker() error {
