@@ -67,9 +67,22 @@ func clientOptions(ctx context.Context, server *url.URL, security *tls.Config, c
 			return nil, err
 		}
 		context.AfterFunc(ctx, func() { conn.Close() })
-		return conn, nil
+		return fragile{conn}, nil
 	})
 	return o
+}
+
+// fragile is a connection that a failed write ends. paho goes on with the next
+// message before it has closed the connection; that one would come without the
+// one before it, or inside it when half of it was written.
+type fragile struct{ net.Conn }
+
+func (f fragile) Write(b []byte) (int, error) {
+	n, err := f.Conn.Write(b)
+	if err != nil {
+		f.Close()
+	}
+	return n, err
 }
 
 func dial(ctx context.Context, server *url.URL, security *tls.Config, silence time.Duration) (net.Conn, error) {

@@ -741,11 +741,34 @@ func TestRandomCuts(t *testing.T) {
 				in.hasEvent(d.last())
 				until(t, "delivery", func() bool { return d.cursor() == d.last() })
 				d.deal(10)
+				in.hasEvent(d.last()) // a connection that is lost late begins with the state
 				in.hasState(d.last())
 				in.check(d.last())
 				t.Logf("%d events, %d event messages, %d connections, %d lost in the log", d.last(), len(in.of("event")), px.accepts, r.log.count("code=broker_lost"))
 			})
 		})
+	}
+}
+
+// Nothing follows a message that was not written, or half.
+func TestFailedWriteIsTheLast(t *testing.T) {
+	server, err := parseServer("mqtt://" + openBroker(t).TCP)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := clientOptions(t.Context(), server, nil, "c", time.Second, time.Second)
+	conn, err := o.CustomOpenConnectionFn(server, *o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	conn.SetWriteDeadline(time.Now().Add(-time.Second))
+	if _, err := conn.Write([]byte{1}); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatal(err)
+	}
+	conn.SetWriteDeadline(time.Time{})
+	if _, err := conn.Write([]byte{1}); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("written after a failed write: %v", err)
 	}
 }
 
