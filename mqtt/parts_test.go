@@ -15,6 +15,7 @@ import (
 	"io"
 	"log/slog"
 	"math/big"
+	mathrand "math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -101,15 +102,19 @@ func until(t testing.TB, what string, condition func() bool) {
 	}
 }
 
-// freePort finds a port that nobody listens on.
+// freePort finds a port that nobody listens on. It is below those that the
+// kernel gives to whoever asks for any, so that it stays free until it is used.
 func freePort(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+mathrand.IntN(22_000)))
+		if err == nil {
+			l.Close()
+			return l.Addr().String()
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Fatal("no port is free")
+	return ""
 }
 
 // mosquitto is a real broker in a process of its own.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -359,6 +360,22 @@ func (a *witness) decided(t testing.TB) []string {
 	return rounds
 }
 
+// freePort finds a port that nobody listens on. It is below those that the
+// kernel gives to whoever asks for any, so that it stays free until it is used.
+func freePort(t testing.TB) string {
+	t.Helper()
+	for range 100 {
+		port := fmt.Sprint(10_000 + rand.IntN(22_000))
+		l, err := net.Listen("tcp", "127.0.0.1:"+port)
+		if err == nil {
+			l.Close()
+			return port
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
+}
+
 // mosquitto is a real broker process on a free port.
 type mosquitto struct {
 	t    testing.TB
@@ -369,12 +386,7 @@ type mosquitto struct {
 
 func startMosquitto(t testing.TB) *mosquitto {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	l.Close()
+	port := freePort(t)
 	conf := filepath.Join(t.TempDir(), "mosquitto.conf")
 	text := fmt.Sprintf("listener %s 127.0.0.1\nallow_anonymous true\npersistence false\nlog_dest none\n", port)
 	if err := os.WriteFile(conf, []byte(text), 0o644); err != nil {
