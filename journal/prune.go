@@ -24,11 +24,14 @@ type Pruned struct {
 
 // run is the oldest records up to a snapshot: what may be dropped together.
 type run struct {
-	first time.Time // of its first record
 	end   tip       // its last record
-	ended time.Time // when the snapshot after it was taken
-	whole bool      // there is such a snapshot
+	whole bool      // a snapshot follows
+	ended time.Time // when, or the first time told after it; when it began if none follows
 }
+
+// dated reports whether a record's time is one. A board without a battery starts
+// in 1970, and what it then wrote has no age but that of what follows.
+func dated(at time.Time) bool { return at.Year() >= 2025 }
 
 // Prune drops the oldest records while they are older than MaxAge or more than MaxBytes are used. It drops whole runs
 // before a snapshot, never the last snapshot or what follows it, and never an event that was not delivered. With each
@@ -75,26 +78,27 @@ func (j *Journal) due() (r run, reason string, err error) {
 	}
 	err = view(j.store.db, func(tx *sql.Tx, anchor tip) error {
 		_, err := walk(tx, anchor, func(rec *Record, t tip) error {
-			if rec.No == anchor.No+1 {
-				r.first = rec.At
-			} else if rec.Kind == Snapshot {
-				r.whole, r.ended = true, rec.At
+			if rec.Kind == Snapshot && rec.No != anchor.No+1 && !r.whole {
+				r.whole, r.ended = true, time.Time{}
+			}
+			if r.ended.IsZero() && dated(rec.At) {
+				r.ended = rec.At
+			}
+			switch {
+			case !r.whole:
+				r.end = t
+			case !r.ended.IsZero():
 				return errStop
 			}
-			r.end = t
 			return nil
 		})
 		return err
 	})
-	old := r.first
-	if r.whole {
-		old = r.ended
-	}
 	switch {
 	case err != nil:
 	case j.o.MaxBytes > 0 && size*used > j.o.MaxBytes:
 		reason = "size"
-	case j.o.MaxAge > 0 && !old.IsZero() && j.o.Now().Sub(old) > j.o.MaxAge:
+	case j.o.MaxAge > 0 && !r.ended.IsZero() && j.o.Now().Sub(r.ended) > j.o.MaxAge:
 		reason = "age"
 	}
 	return r, reason, err

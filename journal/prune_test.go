@@ -180,6 +180,23 @@ func TestPruneByAge(t *testing.T) {
 }
 
 // The events of a run hold it until the last of them is delivered.
+// What was written before the clock was set is as old as what came after: it is
+// not dropped as soon as the clock is right.
+func TestPruneBeforeTheClockWasSet(t *testing.T) {
+	now := start.Add(time.Hour)
+	j, _ := mustOpen(t, journalPath(t), Options{MaxAge: 24 * time.Hour, Now: func() time.Time { return now }})
+	shoes(t, j, 2, time.Unix(60, 0))
+	shoes(t, j, 1, start)
+	deliverAll(t, j)
+	if p := mustPrune(t, j); p.Records != 0 || p.Kept != "" {
+		t.Errorf("an hour old: %+v", p)
+	}
+	now = start.Add(25 * time.Hour)
+	if p := mustPrune(t, j); p.Records != 400 {
+		t.Errorf("a day old: %+v, want the two shoes of 200 records before the clock was set", p)
+	}
+}
+
 func TestPruneWaitsForDelivery(t *testing.T) {
 	j, _ := mustOpen(t, journalPath(t), Options{MaxBytes: 1})
 	shoes(t, j, 3, start)
