@@ -167,15 +167,15 @@ func (c *core) approve(next *round.State, d *desk, second *request) []answered {
 		return answer(mqtt.Refuse(mqtt.CodeNotAllowed, "the second person must be another one than %s", first.by))
 	}
 	delete(c.waiting, args.CmdID)
-	outcome := c.gate.Expected(&first.Request, &c.state)
+	both := first.request
+	both.by += "+" + second.by
+	outcome := c.gate.Expected(&both.Request, &c.state)
 	if outcome == nil {
-		both := first.request
-		both.by += "+" + second.by
 		outcome = c.perform(next, d, &both)
 	}
 	own := *outcome
 	own.Result = nil
-	return append(answer(&own), answered{first.request, *outcome})
+	return append(answer(&own), answered{both, *outcome})
 }
 
 // expire ends what has waited too long for a second person.

@@ -15,6 +15,7 @@ import (
 
 	paho "github.com/eclipse/paho.mqtt.golang"
 
+	"shoed/journal"
 	"shoed/mqtt"
 )
 
@@ -143,6 +144,24 @@ func (tb *table) exportedWith(text string) (n int) {
 	return n
 }
 
+// given is the newest record of a command.
+func (tb *table) given(user, id string) (g mqtt.Given) {
+	tb.t.Helper()
+	r, err := journal.OpenRead(tb.file())
+	if err != nil {
+		tb.t.Fatal(err)
+	}
+	defer r.Close()
+	rec, found, err := r.Command(user + "/" + id)
+	if err != nil || !found {
+		tb.t.Fatalf("command %s of %s: found %v, %v", id, user, found, err)
+	}
+	if err := json.Unmarshal(rec.Body, &g); err != nil {
+		tb.t.Fatal(err)
+	}
+	return g
+}
+
 // TestCommands: over a real broker, a command has one effect and the same reply
 // however often it comes, after a kill too; two people void a round; each event
 // names its cause; what is repeated on request is what was sent.
@@ -201,6 +220,9 @@ func TestCommands(t *testing.T) {
 	}
 	if n := tb.exportedWith(`"do":"void","by":"anna+bela"`); n != 1 {
 		t.Errorf("the void is on record %d times", n)
+	}
+	if g := tb.given("anna", void.CmdID); g.By != "anna+bela" || g.Reply.Status != mqtt.Done {
+		t.Errorf("the command void is on record as %+v, want both to be answerable", g)
 	}
 	if r := c.ask("bela", "approve", map[string]string{"cmd_id": void.CmdID}); r.Code != mqtt.CodeNotApplicable {
 		t.Errorf("approved twice: %+v", r)
