@@ -138,7 +138,7 @@ func (a *answered) record(c *core, seq uint64) error {
 
 // decide gives the reply, or the two when the command approves another one.
 func (c *core) decide(next *round.State, d *desk, r *request) []answered {
-	refused := c.gate.Judge(&r.Request, &c.state, time.Now(), clockState())
+	refused := c.gate.Judge(&r.Request, &c.state, wall(time.Now()), clockState())
 	switch {
 	case refused != nil && refused.Code == mqtt.CodeNeedsSecond:
 		c.waiting[r.Command.CmdID] = waiting{*r, time.Now().Add(mqtt.SecondWithin)}

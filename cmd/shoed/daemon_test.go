@@ -30,6 +30,7 @@ const asProgram = "SHOED_TEST_AS_PROGRAM"
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		os.Unsetenv(asProgram)
+		hurry()
 		main()
 		os.Exit(0)
 	}
@@ -62,6 +63,7 @@ type table struct {
 	server *deviceServer // instead of line, after serveLine
 
 	program string // "" is the test binary itself
+	env     []string
 	cmd     *exec.Cmd
 	log     *lockedBuffer
 	exited  chan error
@@ -155,7 +157,7 @@ func (tb *table) start() {
 	tb.log = &lockedBuffer{}
 	tb.cmd = exec.Command(cmp.Or(tb.program, os.Args[0]), "run", "--config", tb.config)
 	if tb.program == "" {
-		tb.cmd.Env = append(os.Environ(), asProgram+"=1")
+		tb.cmd.Env = append(append(os.Environ(), asProgram+"=1"), tb.env...)
 	}
 	tb.cmd.Stderr = tb.log
 	if err := tb.cmd.Start(); err != nil {

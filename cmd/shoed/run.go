@@ -7,7 +7,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -33,7 +32,7 @@ func runCommand() *cobra.Command {
 			}
 			s := &service{
 				cfg: cfg, rules: rules, build: thisBuild(), log: newLog(cfg.Log, cmd.ErrOrStderr()),
-				clock: func(t time.Time) time.Time { return t },
+				clock: wall,
 			}
 			s.log.Info("starting", "code", "starting", "version", s.build.version, "sha256", s.build.sha256,
 				"table", cfg.Table.ID, "rules", rules.Texts())

@@ -172,7 +172,7 @@ func (s *service) openMQTT() error {
 		Outbox:       s.outbox(),
 		Command:      s.hear,
 		Clock:        clockState, ReaderHealth: s.readerHealth, Storage: func() string { return s.core.health.Load().storage }, Machine: s.machine,
-		Now: func() time.Time { return s.clock(time.Now()) },
+		Now: func() time.Time { return s.clock(time.Now()) }, After: after,
 		Log: s.log,
 	})
 	if err != nil {
@@ -292,13 +292,20 @@ func (s *service) readerHealth() mqtt.ReaderHealth {
 
 func (s *service) machine() mqtt.Machine { return machine(s.cfg.Journal.Dir, "/sys") }
 
+// wall is the time on the machine's clock, and after is how long pauses last:
+// the only two that a test changes, to step the one and to shorten the other.
+var (
+	wall  = func(t time.Time) time.Time { return t }
+	after = time.After
+)
+
 // clockState says how far the wall clock can be trusted, as the kernel has it.
 func clockState() string {
 	const unsync = 0x40 // STA_UNSYNC, adjtimex(2)
 	var t syscall.Timex
 	_, err := syscall.Adjtimex(&t)
 	switch {
-	case time.Now().Year() < 2025: // a board without a battery starts in 1970
+	case wall(time.Now()).Year() < 2025: // a board without a battery starts in 1970
 		return "unset"
 	case err == nil && t.Status&unsync == 0:
 		return "synced"
