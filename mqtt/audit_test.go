@@ -56,6 +56,7 @@ func TestAudit(t *testing.T) {
 			}
 			in.hasEvent(d.last())
 		}
+		in.has("audit of the last event", func(m message) bool { return m.name == "audit" && m.Seq == d.last() }) // over its own connection
 		d.mu.Lock()
 		full := d.full
 		d.mu.Unlock()
