@@ -26,8 +26,11 @@ const (
 //
 // It retries whatever the error: a port without permission may get one. Errors
 // in the options show as Down too; Open tells them at once.
-func Follow(ctx context.Context, o Options, q *Queue) {
-	f := follower{options: o, queue: q, jitter: rand.N[time.Duration], after: time.After, now: time.Now}
+//
+// What comes from orders is written while the line is open; while it is not,
+// nobody takes it. A write that fails shows as a line that is lost.
+func Follow(ctx context.Context, o Options, q *Queue, orders <-chan []byte) {
+	f := follower{options: o, queue: q, orders: orders, jitter: rand.N[time.Duration], after: time.After, now: time.Now}
 	f.run(ctx)
 }
 
@@ -35,6 +38,7 @@ func Follow(ctx context.Context, o Options, q *Queue) {
 type follower struct {
 	options Options
 	queue   *Queue
+	orders  <-chan []byte
 	jitter  func(limit time.Duration) time.Duration // uniform in [0, limit)
 	after   func(time.Duration) <-chan time.Time
 	now     func() time.Time
@@ -71,12 +75,34 @@ func (f *follower) session(ctx context.Context) error {
 	}
 	f.upSince, f.cause = f.now(), nil
 	f.queue.Put(Signal{Kind: Up, At: f.upSince})
+	writing, stop := context.WithCancel(ctx)
+	written := make(chan struct{})
+	go func() { // ends before the session does
+		defer close(written)
+		f.write(writing, line)
+	}()
+	defer func() { stop(); <-written }()
 	for {
 		c, err := line.Read(ctx)
 		if err != nil {
 			return errors.Join(err, line.Close())
 		}
 		f.queue.Put(Signal{Kind: Received, At: c.At, Bytes: c.Bytes})
+	}
+}
+
+// write passes orders on to the line until ctx ends or a write fails, which the
+// reading side will see too.
+func (f *follower) write(ctx context.Context, line Line) {
+	for {
+		select {
+		case b := <-f.orders:
+			if line.Write(ctx, b) != nil {
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 

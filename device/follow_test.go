@@ -26,7 +26,7 @@ func followOptions(t *testing.T, o Options, f *follower) *Queue {
 	go func() {
 		defer close(done)
 		if f == nil {
-			Follow(ctx, o, q)
+			Follow(ctx, o, q, nil)
 			return
 		}
 		f.options, f.queue = o, q

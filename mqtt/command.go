@@ -110,8 +110,8 @@ var commands = map[string]struct {
 	"diag":                {needs: needTech},
 	"config-reload":       {needs: needTech},
 	"test":                {needs: needTech, do: round.DoTest},
-	"reader-lock":         {needs: needTech},
-	"reader-cancel-error": {needs: needTech},
+	"reader-lock":         {needs: needTech, args: "off"},
+	"reader-cancel-error": {needs: needTech, args: "error"},
 }
 
 // CommandNames lists every command, sorted.

@@ -87,6 +87,24 @@ func New(protocol string, o Options) (Decoder, error) {
 	return build(o), nil
 }
 
+// ReaderDo is what a reader can be told.
+type ReaderDo uint8
+
+const (
+	Lock ReaderDo = iota + 1
+	Unlock
+	CancelError
+)
+
+// Order is what to write to a reader of the protocol; no is that of the error to
+// cancel. An error says that it cannot be told this.
+func Order(protocol string, do ReaderDo, no uint8) ([]byte, error) {
+	if protocol != angelProtocol {
+		return nil, fmt.Errorf("a %s reader takes no orders", protocol)
+	}
+	return AngelCommand{Do: map[ReaderDo]AngelDo{Lock: AngelLock, Unlock: AngelUnlock, CancelError: AngelCancelError}[do], Error: no}.Bytes()
+}
+
 // Places reports whether readers of the protocol say whose card each is, so that
 // a round may begin at their Player 1.
 func Places(protocol string) bool { return protocol != barcodeProtocol }

@@ -11,6 +11,7 @@ import (
 	"shoed/journal"
 	"shoed/mqtt"
 	"shoed/round"
+	"shoed/scanner"
 )
 
 // commandsWaiting may queue for the core while it holds; one more is refused as
@@ -110,7 +111,9 @@ func (c *core) command(ctx context.Context, r request) error {
 	for i := range answers {
 		c.gate.Count(answers[i].reply.Code)
 		answers[i].told(next.Seq, &answers[i].reply)
-		c.follow(&answers[i])
+		if err := c.follow(ctx, &answers[i]); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -185,16 +188,10 @@ func (c *core) expire(ctx context.Context) error {
 			continue
 		}
 		delete(c.waiting, id)
-		c.begin()
 		a := answered{w.request, *mqtt.Refuse(mqtt.CodeExpired, "no second person approved it within a minute")}
-		if err := a.record(c, c.state.Seq); err != nil {
+		if err := c.tell(ctx, &a); err != nil {
 			return err
 		}
-		if err := c.commit(ctx, c.state); err != nil {
-			return err
-		}
-		c.gate.Count(a.reply.Code)
-		a.told(c.state.Seq, &a.reply)
 	}
 	return nil
 }
@@ -219,6 +216,11 @@ func (c *core) perform(next *round.State, d *desk, r *request) *mqtt.Reply {
 			return refused
 		}
 		return &mqtt.Reply{Status: mqtt.Accepted, Code: mqtt.CodeOK, Message: "it follows", Result: wanted}
+	case "reader-lock", "reader-cancel-error":
+		if _, err := c.order(&r.Request); err != nil {
+			return mqtt.Refuse(mqtt.CodeNotApplicable, "%v", err)
+		}
+		return &mqtt.Reply{Status: mqtt.Accepted, Code: mqtt.CodeOK, Message: "it goes to the reader"}
 	default:
 		return mqtt.Refuse(mqtt.CodeNotApplicable, "this table cannot do %s", r.Name)
 	}
@@ -282,10 +284,68 @@ func (c *core) wanted(r *request) (mqtt.Replay, *mqtt.Reply) {
 }
 
 // follow starts what a reply has promised.
-func (c *core) follow(a *answered) {
-	if wanted, ok := a.reply.Result.(mqtt.Replay); ok && !c.replay(wanted) {
-		a.told(c.state.Seq, &mqtt.Reply{CmdID: a.Command.CmdID, Status: mqtt.Failed, Code: mqtt.CodeBusy, Message: "too many ask at once: ask again"})
+func (c *core) follow(ctx context.Context, a *answered) error {
+	if a.reply.Status != mqtt.Accepted {
+		return nil
 	}
+	switch wanted, isReplay := a.reply.Result.(mqtt.Replay); {
+	case isReplay && !c.replay(wanted):
+		a.reply = mqtt.Reply{Status: mqtt.Failed, Code: mqtt.CodeBusy, Message: "too many ask at once: ask again"}
+		return c.tell(ctx, a)
+	case a.Name == "reader-lock", a.Name == "reader-cancel-error":
+		return c.send(ctx, a)
+	}
+	return nil
+}
+
+// order is what a command has the reader told.
+func (c *core) order(r *mqtt.Request) ([]byte, error) {
+	var args struct {
+		Off   bool  `json:"off"`
+		Error uint8 `json:"error"`
+	}
+	if len(r.Command.Args) > 0 {
+		if err := json.Unmarshal(r.Command.Args, &args); err != nil {
+			return nil, errors.New("args: want off, true or false, or error, its number")
+		}
+	}
+	switch {
+	case r.Name == "reader-cancel-error":
+		return scanner.Order(c.protocol, scanner.CancelError, args.Error)
+	case args.Off:
+		return scanner.Order(c.protocol, scanner.Unlock, 0)
+	}
+	return scanner.Order(c.protocol, scanner.Lock, 0)
+}
+
+// send gives the reader an order that is on record, and says what came of it.
+// Whether the reader obeys shows in what it reports.
+func (c *core) send(ctx context.Context, a *answered) error {
+	order, err := c.order(&a.Request)
+	if err != nil {
+		return err // it was read before
+	}
+	a.reply = mqtt.Reply{Status: mqtt.Done, Code: mqtt.CodeOK, Message: "sent"}
+	select {
+	case c.orders <- order:
+	default:
+		a.reply = mqtt.Reply{Status: mqtt.Failed, Code: mqtt.CodeNotApplicable, Message: "the reader is not connected, or has not taken the last order yet"}
+	}
+	return c.tell(ctx, a)
+}
+
+// tell puts a command's last reply on record and gives it.
+func (c *core) tell(ctx context.Context, a *answered) error {
+	c.begin()
+	if err := a.record(c, c.state.Seq); err != nil {
+		return err
+	}
+	if err := c.commit(ctx, c.state); err != nil {
+		return err
+	}
+	c.gate.Count(a.reply.Code)
+	a.told(c.state.Seq, &a.reply)
+	return nil
 }
 
 // describe is what identify and diag tell.

@@ -345,3 +345,39 @@ func TestAlertsSurvive(t *testing.T) {
 	tb.listening()
 	eventually(t, "the same alerts", func() bool { return items() == before })
 }
+
+// TestReaderOrders: what a technician orders goes over the line once it is on
+// record, and not at all while there is no line.
+func TestReaderOrders(t *testing.T) {
+	broker := startMosquitto(t)
+	tb := newTable(t, broker.url(), "burn=none")
+	tb.staffed("")
+	tb.plug()
+	tb.listening()
+	c := newConsole(t, broker.url())
+	lock := command(t, nil)
+	c.send("tess", "reader-lock", lock)
+	if r := c.replied(lock.CmdID, 1); r.Status != mqtt.Accepted {
+		t.Fatalf("lock: %+v", r)
+	}
+	if r := c.replied(lock.CmdID, 2); r.Status != mqtt.Done {
+		t.Fatalf("lock: %+v", r)
+	}
+	got := make([]byte, 10)
+	if _, err := io.ReadFull(tb.line.Shoe, got); err != nil || string(got) != "\x02OPLK02\x031B" { // angel.md, lock command
+		t.Errorf("the reader got %q, %v", got, err)
+	}
+	if r := c.ask("tess", "reader-cancel-error", map[string]int{"error": 200}); r.Code != mqtt.CodeNotApplicable {
+		t.Errorf("no such error: %+v", r)
+	}
+	if r := c.ask("anna", "reader-lock", nil); r.Code != mqtt.CodeNotAllowed {
+		t.Errorf("a pit supervisor locks: %+v", r)
+	}
+	tb.unplug()
+	eventually(t, "the line is gone", func() bool { return strings.Contains(tb.log.String(), "code=reader.down") })
+	unlock := command(t, map[string]bool{"off": true})
+	c.send("tess", "reader-lock", unlock)
+	if r := c.replied(unlock.CmdID, 2); r.Status != mqtt.Failed {
+		t.Errorf("without a line: %+v", r)
+	}
+}

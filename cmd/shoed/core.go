@@ -22,17 +22,18 @@ import (
 // is fixed: feed, step, make raw bytes and consequences durable together, and
 // only then adopt the state and tell anybody.
 type core struct {
-	journal *journal.Journal
-	decoder scanner.Decoder
-	state   round.State
-	reader  string // name of the device whose chunks the decoder gets
-	program string // identity of this program: snapshots of another are not compared
-	log     *slog.Logger
-	clock   func(time.Time) time.Time // wall time to table time; they differ in a demonstration only
-	adopted func()                    // something new is durable
-	tableID string
-	gate    *mqtt.Gate             // what commands must pass
-	replay  func(mqtt.Replay) bool // sends events again; false when it cannot now
+	journal  *journal.Journal
+	decoder  scanner.Decoder
+	state    round.State
+	reader   string // name of the device whose chunks the decoder gets
+	protocol string // what it speaks
+	program  string // identity of this program: snapshots of another are not compared
+	log      *slog.Logger
+	clock    func(time.Time) time.Time // wall time to table time; they differ in a demonstration only
+	adopted  func()                    // something new is durable
+	tableID  string
+	gate     *mqtt.Gate             // what commands must pass
+	replay   func(mqtt.Replay) bool // sends events again; false when it cannot now
 
 	records  []journal.Record // of the step being made
 	unsaid   []journal.Record // chunks that led to nothing, durable within a second
@@ -42,6 +43,7 @@ type core struct {
 	refused  uint64 // refusals already logged
 
 	parts   []part             // of the machine, watched
+	orders  chan []byte        // to the reader
 	waiting map[string]waiting // commands that wait for a second person, by id
 	desk    desk               // what people said of the table
 

@@ -89,7 +89,7 @@ func (s *service) openCore() error {
 	s.gate, s.dual = mqtt.NewGate(rights), rights.Dual
 	s.commands = make(chan request, commandsWaiting)
 	s.core = &core{
-		tableID: s.cfg.Table.ID, gate: s.gate, waiting: map[string]waiting{}, replay: func(mqtt.Replay) bool { return false },
+		tableID: s.cfg.Table.ID, gate: s.gate, waiting: map[string]waiting{}, orders: make(chan []byte), protocol: s.cfg.Reader.Protocol, replay: func(mqtt.Replay) bool { return false },
 		journal: s.journal, decoder: decoder, reader: s.cfg.Reader.Name,
 		program: s.build.sha256, log: s.log, clock: s.clock, adopted: func() {},
 	}
@@ -323,7 +323,7 @@ func (s *service) serve(ctx context.Context) error {
 		return err
 	}
 	reading, stopReading := context.WithCancel(ctx)
-	following := task(func() error { device.Follow(reading, s.line(), queue); return nil })
+	following := task(func() error { device.Follow(reading, s.line(), queue, s.core.orders); return nil })
 	deciding, stopDeciding := context.WithCancel(context.WithoutCancel(ctx))
 	core := task(func() error { return s.core.run(deciding, queue, s.commands) })
 	publishing, stopPublishing := context.WithCancelCause(context.WithoutCancel(ctx))
