@@ -99,6 +99,7 @@ var commands = map[string]struct {
 	"new_shoe":       {needs: needPit, do: round.DoNewShoe},
 	"manual":         {needs: needPit, do: round.DoManual},
 	"reveal_order":   {needs: needPit, do: round.DoRevealOrder},
+	"swap_reader":    {needs: needPit, do: round.DoSwapReader},
 	"shelve":         {needs: needPit, do: round.DoShelve},
 	"unshelve":       {needs: needPit, do: round.DoUnshelve},
 	"open_table":     {needs: needPit, do: round.DoOpenTable},

@@ -50,6 +50,7 @@ const (
 	CertificateExpires
 	CommandRetained
 	DuplicateTable
+	ReaderInactive
 	codes = iota + 1
 )
 
@@ -181,6 +182,7 @@ var alertRules = [codes]alertRule{
 	PowerLow:           {name: "power.low", priority: 3, device: true},
 	CertificateExpires: {name: "certificate.expires", priority: 3, device: true},
 	CommandRetained:    {name: "command.retained", priority: 3, device: true},
+	ReaderInactive:     {name: "reader.inactive", priority: 2, device: true, answers: []Do{DoAck}},
 	DuplicateTable:     {name: "duplicate_table", priority: 2, device: true},
 }
 

@@ -88,6 +88,8 @@ var advice = [codes]Advice{
 		"After its end nothing can be published.", "Renew it; it is read anew at the next connection."},
 	CommandRetained: {"Command kept by the broker", "The broker gave a command that it had kept, as if it were given now.",
 		"It was refused and had no effect.", "Find out who sent it so, and delete it at the broker."},
+	ReaderInactive: {"Card from another reader", "A card left the shoe of a reader that is not in use.",
+		"It counts for nothing.", "Look at that shoe; if it is to be used, have the readers swapped, and acknowledge."},
 	DuplicateTable: {"Table published twice", "Another process publishes under this table's name.",
 		"This one is silent for a minute at a time, so that boards are not confused.", "Find the other process and stop it."},
 }

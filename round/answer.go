@@ -40,12 +40,13 @@ func (t *step) asked(ans *Answer) (Alert, Refusal) {
 
 // unasked reports whether an answer may come without an alert: a correction of
 // a named round, what is done about insurance, the order of one round's reveal,
-// a pause, the table's opening and closing, a test, cards by hand in manual mode.
+// a pause, the table's opening and closing, a test, another reader, cards by hand
+// in manual mode.
 func (t *step) unasked(ans *Answer) bool {
 	switch ans.Do {
 	case DoCorrect:
 		return ans.Round != 0
-	case DoVoidInsurance, DoReopen, DoRevealOrder, DoPause, DoOpenTable, DoCloseTable, DoTest:
+	case DoVoidInsurance, DoReopen, DoRevealOrder, DoPause, DoOpenTable, DoCloseTable, DoTest, DoSwapReader:
 		return true
 	case DoManual:
 		return t.Manual
@@ -107,6 +108,8 @@ func (t *step) apply(ans *Answer, a Alert) Refusal {
 		if t.Round.Decided {
 			t.Past[t.Round.No-1].keepOffers(&t.Round.Insured)
 		}
+	case DoSwapReader:
+		return t.swapReader(ans, a)
 	case DoReopen:
 		return t.reopen(ans, a)
 	case DoRevealOrder:
@@ -116,7 +119,7 @@ func (t *step) apply(ans *Answer, a Alert) Refusal {
 }
 
 func (t *step) accept(ans *Answer, a Alert) {
-	t.say(Event{Kind: AnswerAccepted, Do: ans.Do, By: ans.By, Alert: a.No, Code: a.Code, Where: ans.Where, Order: ans.Order})
+	t.say(Event{Kind: AnswerAccepted, Do: ans.Do, By: ans.By, Alert: a.No, Code: a.Code, Where: ans.Where, Order: ans.Order, Device: ans.Device})
 }
 
 // ack notes that somebody has seen the alert. It is the answer to one that asks

@@ -142,6 +142,7 @@ const (
 	NoteReread
 	NoteManual
 	NoteTest
+	NoteInactive
 )
 
 // Refusal says why an answer had no effect.
@@ -164,6 +165,7 @@ const (
 	RefusedWindow
 	RefusedRoundInHand
 	RefusedInPlay
+	RefusedReader
 )
 
 // Fact is what an alert expected or saw, as a code with its numbers; text.go
@@ -265,4 +267,7 @@ const (
 	FactCommandKept
 	FactOnePublisher
 	FactAnotherPublisher
+	FactOneReader
+	FactOtherReader
+	FactReaderSwapped
 )

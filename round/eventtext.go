@@ -29,6 +29,7 @@ var (
 		NoteReaderUnlocked:      "reader unlocked",
 		NoteReread:              "re-read proposed for the unread card",
 		NoteManual:              "card of the reader not dealt: cards are given by hand",
+		NoteInactive:            "a reader that is not in use tells something",
 		NoteTest:                "the reader is tested: what it tells is of no shoe",
 	}
 	refusalText = [...]string{
@@ -47,6 +48,7 @@ var (
 		RefusedAsDealt:          "these cards change who had to draw: say as_dealt, or void",
 		RefusedWindow:           "there is no such insurance",
 		RefusedRoundInHand:      "a round is in hand: wait until it is over",
+		RefusedReader:           "which reader was not said, or it is in use already",
 		RefusedInPlay:           "a shoe is in play: its cards must count",
 	}
 )
@@ -395,6 +397,8 @@ var factText = [...]string{
 	FactCommandKept:      "the broker keeps a command (retained): it is refused",
 	FactOnePublisher:     "one process that publishes this table",
 	FactAnotherPublisher: "another process publishes it too",
+	FactOneReader:        "cards from the reader in use",
+	FactReaderSwapped:    "the reader was changed in mid-round",
 }
 
 // String is the fact as a sentence; "" for none.
@@ -420,6 +424,8 @@ func (f Fact) String() string {
 		return fmt.Sprintf("%d cards in the shoe", f.N)
 	case FactBurn:
 		return fmt.Sprintf("%d cards burned", f.N)
+	case FactOtherReader:
+		return "a card from " + f.Name
 	case FactLinkDown:
 		return "no connection to " + f.Name
 	case FactForeign:

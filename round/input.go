@@ -26,6 +26,7 @@ const (
 	InAnswer                    // an answer to an alert, roles already checked
 	InTick                      // time passed
 	InRestart                   // this process started again
+	InInactive                  // a reader that is not in use tells something
 )
 
 // Input is one fact that was observed, at the time it was. Which fields count
@@ -52,7 +53,8 @@ type Input struct {
 	Decks   uint8      // shoe
 	Code    uint8      // fault: the reader's own error number
 	On      bool       // fault, lock, setting; up for link
-	Name    string     // link: the device; unread: why
+	Name    string     // link, inactive: the device; unread: why
+	Spare   SpareSays  // inactive
 	Address string     // setting
 	Value   string     // setting
 
@@ -97,6 +99,16 @@ const (
 	ReaderStart ReaderSays = iota + 1
 	ReaderStandby
 	ReaderGap
+)
+
+// SpareSays is what a reader that is not in use tells.
+type SpareSays uint8
+
+const (
+	SpareCard  SpareSays = iota + 1 // a card left its shoe
+	SpareOther                      // anything else
+	SpareUp                         // its line
+	SpareDown
 )
 
 // Button of the dealer.
@@ -162,6 +174,7 @@ const (
 	DoOpenTable
 	DoCloseTable
 	DoTest
+	DoSwapReader
 )
 
 // Where a held card goes.
@@ -188,4 +201,6 @@ type Answer struct {
 	Order   RevealOrder // reveal_order: of the round in hand, or else of the next
 	ForMS   uint32      // shelve: for how long; 0 an hour
 	Off     bool        // test: it ends
+	Device  string      // swap_reader: the reader to use from now on
+	New     bool        // swap_reader: it holds another shoe
 }

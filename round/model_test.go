@@ -1802,7 +1802,7 @@ func (m *model) link(up bool) {
 // ---- answers
 
 func mDo(do round.Do) string {
-	return []string{"", "resume", "ack", "confirm", "correct", "void", "arranged", "hold_card", "void_insurance", "reopen", "new_shoe", "manual", "sensors_off", "reveal_order", "pause", "shelve", "unshelve", "open_table", "close_table", "test"}[do]
+	return []string{"", "resume", "ack", "confirm", "correct", "void", "arranged", "hold_card", "void_insurance", "reopen", "new_shoe", "manual", "sensors_off", "reveal_order", "pause", "shelve", "unshelve", "open_table", "close_table", "test", "swap_reader"}[do]
 }
 
 func (m *model) accept(ans round.Answer, a *mAlert) {

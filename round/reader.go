@@ -157,6 +157,41 @@ func (t *step) link(device string, up bool) {
 	t.clearAll(byDevice, ReaderLost)
 }
 
+// inactive is a reader that is not in use telling something: a spare, or the one
+// whose shoe is being made ready. Nothing of it counts.
+func (t *step) inactive(in *Input) {
+	switch in.Spare {
+	case SpareCard:
+		t.raise(ReaderInactive, Fact{Kind: FactOneReader}, Fact{Kind: FactOtherReader, Name: in.Name})
+	case SpareUp:
+		t.emit(Event{Kind: DeviceRestored, Device: in.Name})
+	case SpareDown:
+		t.emit(Event{Kind: DeviceLost, Device: in.Name})
+	default:
+		t.audit(Event{Kind: ReaderNoted, Note: NoteInactive, Device: in.Name})
+	}
+}
+
+// swapReader puts another reader in use: a spare that takes over the cards, or
+// one with another shoe. What was dealt of an open round meanwhile was not seen.
+func (t *step) swapReader(ans *Answer, a Alert) Refusal {
+	switch {
+	case ans.Device == "" || ans.Device == t.Active:
+		return RefusedReader
+	case ans.New && t.Round.Open:
+		return RefusedRoundOpen
+	}
+	t.accept(ans, a)
+	t.Active, t.ReaderDown = ans.Device, false
+	if ans.New {
+		t.load(0)
+	} else if t.Round.Open {
+		t.gap(FactReaderSwapped)
+	}
+	t.clearAll(ans.By, ReaderLost, ReaderInactive)
+	return 0
+}
+
 // The machine's own parts, as devices: their link is down while they fail. No
 // reader may have their names.
 const (

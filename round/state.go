@@ -30,7 +30,8 @@ type State struct {
 
 	NextFree   bool        // the next round is a free hand
 	NextOrder  RevealOrder // of the next round, where somebody said one
-	ReaderDown bool        // the reader's link is down
+	ReaderDown bool        // the link of the reader in use is down
+	Active     string      // name of the reader in use; "" the first
 	TestUntil  int64       // ns UTC; until then the reader is tested, and nothing that it tells counts
 	Closed     bool        // the table is closed until somebody or a round opens it
 

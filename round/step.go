@@ -72,6 +72,8 @@ func (t *step) take(in *Input) {
 		t.answer(&in.Answer)
 	case InRestart:
 		t.restart()
+	case InInactive:
+		t.inactive(in)
 	}
 	t.advance()
 	t.useWaiting()
@@ -100,7 +102,7 @@ func (t *step) tested(in *Input) bool {
 
 // check refuses an input that no device and no person can give.
 func (in *Input) check() error {
-	if in.Kind < InShoe || in.Kind > InRestart {
+	if in.Kind < InShoe || in.Kind > InInactive {
 		return fmt.Errorf("input kind %d is unknown", in.Kind)
 	}
 	if in.At.IsZero() {

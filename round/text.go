@@ -13,7 +13,7 @@ import (
 
 // The texts of game.md section 7, by number. An empty text is no value.
 var (
-	kindText       = []string{"", "shoe", "card", "show", "unread", "cut", "reader", "placed", "lifted", "reveal", "bets", "insurance", "button", "verdict", "fault", "lock", "setting", "link", "answer", "tick", "restart"}
+	kindText       = []string{"", "shoe", "card", "show", "unread", "cut", "reader", "placed", "lifted", "reveal", "bets", "insurance", "button", "verdict", "fault", "lock", "setting", "link", "answer", "tick", "restart", "inactive"}
 	toText         = []string{"", "player", "banker", "first", "burn"}
 	sideText       = []string{"", "player", "banker"}
 	outcomeText    = []string{"", "player", "banker", "tie"}
@@ -21,8 +21,9 @@ var (
 	outsideText    = []string{"", "lock", "error", "setting", "overdraw"}
 	readerText     = []string{"", "start", "standby", "gap"}
 	buttonText     = []string{"", "start", "end", "call", "shoe"}
+	spareText      = []string{"", "card", "other", "up", "down"}
 	insuranceText  = []string{"", "open", "close", "post"}
-	doText         = []string{"", "resume", "ack", "confirm", "correct", "void", "arranged", "hold_card", "void_insurance", "reopen", "new_shoe", "manual", "sensors_off", "reveal_order", "pause", "shelve", "unshelve", "open_table", "close_table", "test"}
+	doText         = []string{"", "resume", "ack", "confirm", "correct", "void", "arranged", "hold_card", "void_insurance", "reopen", "new_shoe", "manual", "sensors_off", "reveal_order", "pause", "shelve", "unshelve", "open_table", "close_table", "test", "swap_reader"}
 	whereText      = []string{"", "next_round", "burn", "free_hand", "use"}
 	inputFieldsFor = [...]string{
 		InShoe:      "decks",
@@ -42,9 +43,10 @@ var (
 		InLock:      "on",
 		InSetting:   "on address value",
 		InLink:      "device up",
-		InAnswer:    "do by cards where exposed round alert as_dealt order for_ms off",
+		InAnswer:    "do by cards where exposed round alert as_dealt order for_ms off device new",
 		InTick:      "",
 		InRestart:   "",
+		InInactive:  "device what",
 	}
 )
 
@@ -123,7 +125,7 @@ func ParseInput(line []byte) (Input, error) {
 // required fields of an input, beside those without which check refuses it.
 var required = [...]string{
 	InReader: "what", InPlaced: "box", InLifted: "box", InBets: "open", InInsurance: "do",
-	InButton: "name", InFault: "code on", InLock: "on", InLink: "device up", InRestart: "",
+	InButton: "name", InFault: "code on", InLock: "on", InLink: "device up", InInactive: "device what",
 }
 
 func (in *Input) complete(fields map[string]json.RawMessage) error {
@@ -165,6 +167,9 @@ func (in *Input) set(name string, raw json.RawMessage) error {
 	case "closes_at":
 		return parseTime(raw, &in.ClosesAt)
 	case "what":
+		if in.Kind == InInactive {
+			return parseEnum(raw, &in.Spare, spareText)
+		}
 		return parseEnum(raw, &in.Reader, readerText)
 	case "decks":
 		return parseNumber(raw, &in.Decks, MaxDecks)
@@ -173,6 +178,9 @@ func (in *Input) set(name string, raw json.RawMessage) error {
 	case "on", "up":
 		return json.Unmarshal(raw, &in.On)
 	case "why", "device":
+		if in.Kind == InAnswer {
+			break
+		}
 		return json.Unmarshal(raw, &in.Name)
 	case "address":
 		return json.Unmarshal(raw, &in.Address)
@@ -240,6 +248,10 @@ func (a *Answer) set(name string, raw json.RawMessage) error {
 		return json.Unmarshal(raw, &a.AsDealt)
 	case "off":
 		return json.Unmarshal(raw, &a.Off)
+	case "device":
+		return json.Unmarshal(raw, &a.Device)
+	case "new":
+		return json.Unmarshal(raw, &a.New)
 	case "round":
 		return parseNumber(raw, &a.Round, 65535)
 	case "for_ms":
@@ -420,6 +432,9 @@ func (in *Input) AppendText(b []byte) []byte {
 	case InLink:
 		w.value("device", quote(in.Name))
 		w.truth("up", in.On)
+	case InInactive:
+		w.value("device", quote(in.Name))
+		w.text("what", spareText[in.Spare])
 	case InAnswer:
 		w.answer(&in.Answer)
 	}
@@ -498,6 +513,8 @@ func (w *fieldWriter) answer(a *Answer) {
 	w.flag("exposed", a.Exposed)
 	w.flag("as_dealt", a.AsDealt)
 	w.flag("off", a.Off)
+	w.text("device", a.Device)
+	w.flag("new", a.New)
 	w.number("round", uint64(a.Round))
 	w.number("for_ms", uint64(a.ForMS))
 	if a.Alert != 0 {
