@@ -74,7 +74,7 @@ func (*admission) ID() string { return "admission" }
 
 // Provides lists the methods that are to be called.
 func (*admission) Provides(what byte) bool {
-	return what == mochi.OnConnectAuthenticate || what == mochi.OnACLCheck
+	return what == mochi.OnConnectAuthenticate || what == mochi.OnACLCheck || what == mochi.OnPublish || what == mochi.OnWill
 }
 
 // OnConnectAuthenticate tells whether a client may connect.
@@ -137,6 +137,28 @@ func (h *admission) OnACLCheck(cl *mochi.Client, topic string, write bool) bool 
 		return h.refuse(cl, "right_refused", "a subscription was refused at the broker: its user may not read all of it", "topic", bounded(topic))
 	}
 	return true
+}
+
+// OnPublish lets no user's message be retained: one on each topic that he may
+// write would take memory for good, and a command must not be kept. Its
+// subscribers get it as they would have.
+func (h *admission) OnPublish(cl *mochi.Client, pk packets.Packet) (packets.Packet, error) {
+	if pk.FixedHeader.Retain && h.mustNotRetain(cl) {
+		pk.FixedHeader.Retain = false
+		h.refuse(cl, "right_refused", "a message was not retained at the broker: only the table's own are", "topic", bounded(pk.TopicName))
+	}
+	return pk, nil
+}
+
+// OnWill does the same for wills.
+func (h *admission) OnWill(cl *mochi.Client, will mochi.Will) (mochi.Will, error) {
+	will.Retain = will.Retain && !h.mustNotRetain(cl)
+	return will, nil
+}
+
+func (h *admission) mustNotRetain(cl *mochi.Client) bool {
+	u, known := h.users[string(cl.Properties.Username)]
+	return known && u.role != itself
 }
 
 // refuse is false. It logs the first refusal of a code for each user and host,

@@ -707,3 +707,27 @@ func TestBrokerUsersAreWrong(t *testing.T) {
 		}
 	}
 }
+
+// Of what a user wants retained nothing is kept, neither of messages nor of
+// wills; it reaches who listens.
+func TestUsersRetainNothing(t *testing.T) {
+	g := guardedBroker(t)
+	observer := g.as(User{Name: "observer"})
+	observer.subscribe("#")
+	topic := Topic(site, desk, "cmd/anna/pause")
+	anna := User{"anna", Pit}
+	g.as(anna).publish(topic, "message", 1, true)
+	observer.upTo("message")
+	w := connectAs(t, g.addr, anna.Name, passwordOf(anna.Name), func(c *packets.ConnectPacket) {
+		c.WillFlag, c.WillRetain, c.WillTopic, c.WillMessage = true, true, topic, []byte("will")
+	})
+	w.conn.Close()
+	observer.upTo("will")
+	g.as(User{desk, itself}).publish(Topic(site, desk, "state"), "document", 1, true)
+	late := connectAs(t, g.addr, "observer", passwordOf("observer"), func(c *packets.ConnectPacket) { c.ClientIdentifier = "late" })
+	late.subscribe("#")
+	observer.publish("mark", "end", 0, false)
+	if kept := late.upTo("end"); len(kept) != 1 || string(kept[0].Payload) != "document" {
+		t.Errorf("kept: %v", kept)
+	}
+}
