@@ -67,7 +67,7 @@ func clientOptions(ctx context.Context, server *url.URL, security *tls.Config, c
 			return nil, err
 		}
 		context.AfterFunc(ctx, func() { conn.Close() })
-		return fragile{conn}, nil
+		return newClip(fragile{conn}), nil
 	})
 	return o
 }

@@ -27,6 +27,7 @@
 //	publisher.go   Publisher: which broker, when to try again, what is logged
 //	session.go     one connection of it, from CONNECT to its end
 //	dial.go        the network connection and its time limits
+//	clip.go        how much of a packet is read
 //	tls.go         whom it trusts, what it shows, and when that ends
 //	access.go      Role and User: who may read and write what at a broker
 //	password.go    users' passwords, as mosquitto_passwd keeps them
