@@ -533,7 +533,10 @@ type Health struct {
 	Reader  *ReaderHealth `json:"reader,omitempty"`
 	MQTT    Backlog       `json:"mqtt"`
 	Storage string        `json:"storage,omitempty"` // ok, full
-	Chain   *Chain        `json:"chain,omitempty"`   // at the last event, sent or not; absent before the first
+	// Commands counts since the start what came as a command, by the code of its
+	// reply; of a flood most got none.
+	Commands map[ReplyCode]uint64 `json:"commands,omitempty"`
+	Chain    *Chain               `json:"chain,omitempty"` // at the last event, sent or not; absent before the first
 }
 
 // checkMessage sees every message; the tests hold it against its schema.

@@ -92,10 +92,11 @@ type Options struct {
 	Command func(user, name string, retained bool, body []byte)
 
 	Outbox       Outbox
-	Clock        func() string       // synced, holdover or unset
-	ReaderHealth func() ReaderHealth // optional
-	Storage      func() string       // ok or full; optional
-	Machine      func() Machine      // optional
+	Clock        func() string               // synced, holdover or unset
+	ReaderHealth func() ReaderHealth         // optional
+	Storage      func() string               // ok or full; optional
+	Machine      func() Machine              // optional
+	Replies      func() map[ReplyCode]uint64 // to commands, counted; optional
 	Log          *slog.Logger
 
 	Now   func() time.Time                     // optional: time.Now

@@ -130,6 +130,7 @@ func TestHealth(t *testing.T) {
 	age := int64(7)
 	r := publish(t, d, px.addr, func(o *Options) {
 		o.After = func(wait time.Duration) <-chan time.Time { waits <- wait; return time.After(wait / 1000) }
+		o.Replies = func() map[ReplyCode]uint64 { return map[ReplyCode]uint64{CodeBusy: 7} }
 		o.ReaderHealth = func() ReaderHealth {
 			return ReaderHealth{Frames: 12, Refused: map[string]uint64{"checksum": 3}, LastFrameAgeMS: &age}
 		}
@@ -150,7 +151,7 @@ func TestHealth(t *testing.T) {
 	}
 	if h.Seq != d.last() || h.RSSBytes < 1<<20 || h.Reader == nil || h.Reader.Frames != 12 || h.Reader.Refused["checksum"] != 3 ||
 		*h.Reader.LastFrameAgeMS != 7 || h.Chain == nil || h.Chain.Seq != d.last() || !h.Chain.SignedBy(key.Public().(ed25519.PublicKey), &h.Envelope) || h.MQTT.Outbox != 0 || h.MQTT.OldestAgeMS != nil || h.MQTT.Reconnects != 0 || h.Storage != "ok" ||
-		*h.DataFreeBytes != 1000 || !*h.Undervoltage || h.Throttled != nil {
+		*h.DataFreeBytes != 1000 || !*h.Undervoltage || h.Throttled != nil || h.Commands[CodeBusy] != 7 {
 		t.Errorf("health: %s", got[len(got)-1].body)
 	}
 	if !slices.Contains(sequence(t, px.packets()), "health qos=0 retain=false") {

@@ -590,6 +590,9 @@ func (s *session) publishHealth() error {
 	if p.o.Storage != nil {
 		health.Storage = p.o.Storage()
 	}
+	if p.o.Replies != nil {
+		health.Commands = p.o.Replies()
+	}
 	health.Chain = p.lastChain(&health.Envelope)
 	if p.o.Machine != nil {
 		health.Machine = p.o.Machine()

@@ -172,7 +172,8 @@ func (s *service) openMQTT() error {
 		Outbox:       s.outbox(),
 		Command:      s.hear,
 		Clock:        clockState, ReaderHealth: s.readerHealth, Storage: func() string { return s.core.health.Load().storage }, Machine: s.machine,
-		Now: func() time.Time { return s.clock(time.Now()) }, After: after,
+		Replies: s.gate.Counts,
+		Now:     func() time.Time { return s.clock(time.Now()) }, After: after,
 		Log: s.log,
 	})
 	if err != nil {
