@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/oklog/ulid/v2"
 
@@ -20,8 +21,10 @@ import (
 const (
 	maxCommand = 8 << 10          // bytes (contract.md, the table of topics)
 	maxDepth   = 4                // of objects and lists: args.cards is at 3
+	maxFields  = 32               // of an object: none has as many
 	maxTTL     = 30 * time.Second // contract.md, Commands
 	maxReason  = 512              // bytes
+	maxText    = 512              // bytes of a reply's message, which may quote the command
 )
 
 // Command is the body cmd/1.0, sent to cmd/{user}/{command}. Unknown fields are
@@ -176,6 +179,9 @@ func (c *Command) verify(key ed25519.PublicKey, topic string, body []byte) bool 
 // unknown or given twice, and JSON that is nested too deep.
 func parseCommand(body []byte) (Command, error) {
 	var c Command
+	if !utf8.Valid(body) {
+		return c, errors.New("not JSON: not UTF-8")
+	}
 	if err := checkShape(body); err != nil {
 		return c, err
 	}
@@ -184,11 +190,18 @@ func parseCommand(body []byte) (Command, error) {
 	if err := d.Decode(&c); err != nil {
 		return Command{}, fmt.Errorf("not a cmd/1.0: %w", err)
 	}
-	return c, c.check()
+	if err := c.check(); err != nil {
+		return c, err
+	}
+	// As we write it, for the journal and for audit, it may be longer: < is \u003c.
+	if again, err := json.Marshal(c); err != nil || len(again) > maxCommand {
+		return c, fmt.Errorf("more than %d bytes when <, > and & are escaped", maxCommand)
+	}
+	return c, nil
 }
 
 func (c *Command) check() error {
-	if _, err := ulid.ParseStrict(c.CmdID); err != nil {
+	if id, err := ulid.ParseStrict(c.CmdID); err != nil || id.String() != c.CmdID { // in other case it would be another
 		c.CmdID = "" // it is nobody's
 		return errors.New("cmd_id: want a ULID")
 	}
@@ -240,6 +253,9 @@ func checkValue(d *json.Decoder, depth int) error {
 			key, err := d.Token()
 			if err != nil {
 				return fmt.Errorf("not JSON: %w", err)
+			}
+			if len(keys) == maxFields {
+				return fmt.Errorf("more than %d fields in an object", maxFields)
 			}
 			name, _ := key.(string)
 			if slices.Contains(keys, name) || name != strings.ToLower(name) && depth < 2 {
@@ -313,5 +329,9 @@ type Given struct {
 
 // Refuse is the reply that a command has no effect.
 func Refuse(code ReplyCode, format string, args ...any) *Reply {
-	return &Reply{Status: Rejected, Code: code, Message: fmt.Sprintf(format, args...)}
+	why := fmt.Sprintf(format, args...)
+	if len(why) > maxText {
+		why = strings.ToValidUTF8(why[:maxText], "") + "…"
+	}
+	return &Reply{Status: Rejected, Code: code, Message: why}
 }

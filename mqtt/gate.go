@@ -16,6 +16,8 @@ import (
 
 const (
 	commandsPerSecond = 5                // of one user (contract.md, Commands)
+	heardPerSecond    = 20               // of one user: what comes faster is not looked at, and not answered
+	recordedPerHour   = 600              // of one user: more than people do, and a year of it is less than the journal takes
 	clocksApart       = 30 * time.Second // by which a sender's clock may be ahead of ours
 	// SecondWithin is how long a command waits for the second person.
 	SecondWithin = time.Minute
@@ -39,11 +41,26 @@ type Gate struct {
 	roles map[string]Role
 
 	mu      sync.Mutex
-	buckets map[string]bucket
+	buckets map[measure]bucket
 	counts  map[ReplyCode]uint64
 }
 
-// bucket is how many commands a user may still give.
+// measure is one limit of one user.
+type measure struct {
+	user string
+	limit
+}
+
+// limit is how many at once, and how many in the long run.
+type limit struct{ most, perSecond float64 }
+
+var (
+	hearing    = limit{heardPerSecond, heardPerSecond}
+	commanding = limit{commandsPerSecond, commandsPerSecond}
+	recording  = limit{recordedPerHour, recordedPerHour / 3600.0}
+)
+
+// bucket is what is left of a measure.
 type bucket struct {
 	left float64
 	at   time.Time
@@ -51,7 +68,7 @@ type bucket struct {
 
 // NewGate makes one that lets the users of o through.
 func NewGate(o GateOptions) *Gate {
-	g := &Gate{o: o, roles: map[string]Role{o.Table: itself}, buckets: map[string]bucket{}, counts: map[ReplyCode]uint64{}}
+	g := &Gate{o: o, roles: map[string]Role{o.Table: itself}, buckets: map[measure]bucket{}, counts: map[ReplyCode]uint64{}}
 	for _, u := range o.Users {
 		g.roles[u.Name] = u.Role
 	}
@@ -67,6 +84,22 @@ type Request struct {
 	At      time.Time // when it came, by the wall clock
 
 	answer round.Input
+}
+
+// Hears tells whether what came to cmd/{user}/{command} is looked at and
+// answered. A flood is not, for it would cost the table more than who sends it;
+// nor is what names no possible user or command, for a broker may end the
+// connection of who answers to such a topic. Both are counted.
+func (g *Gate) Hears(user, name string, now time.Time) bool {
+	switch {
+	case !validName.MatchString(user) || !validName.MatchString(strings.ReplaceAll(name, "_", "-")):
+		g.Count(CodeBadRequest)
+	case !g.draw(user, hearing, now):
+		g.Count(CodeBusy)
+	default:
+		return true
+	}
+	return false
 }
 
 // Arrive takes a command as the broker gives it. Without a reply it may go on.
@@ -90,14 +123,17 @@ func (g *Gate) arrive(r Request, retained bool, body []byte) (Request, *Reply) {
 		return r, Refuse(CodeRetained, "a command must not be retained: it could have its effect at any later time")
 	}
 	if len(body) > maxCommand {
-		return r, Refuse(CodeBadRequest, "%d bytes: at most %d are allowed", len(body), maxCommand)
+		return r, Refuse(CodeBadRequest, "more than %d bytes", maxCommand)
 	}
 	var err error
 	if r.Command, err = parseCommand(body); err != nil {
 		return r, Refuse(CodeBadRequest, "%v", err)
 	}
-	if !r.Local && !g.draw(r.User, r.At) {
+	if !r.Local && !g.draw(r.User, commanding, r.At) {
 		return r, Refuse(CodeBusy, "more than %d commands a second", commandsPerSecond)
+	}
+	if role := g.roles[r.User]; role == 0 || !r.Local && role == itself {
+		return r, Refuse(CodeNotAllowed, "%s is no user of this table", r.User)
 	}
 	if _, known := commands[r.Name]; !known {
 		return r, Refuse(CodeBadRequest, "no such command: %q; there are %s", r.Name, strings.Join(CommandNames(), ", "))
@@ -108,7 +144,17 @@ func (g *Gate) arrive(r Request, retained bool, body []byte) (Request, *Reply) {
 	if err := r.readArgs(g.o.Table); err != nil {
 		return r, Refuse(CodeBadRequest, "args: %v", err)
 	}
+	if !r.Local && g.Records(&r) && !g.draw(r.User, recording, r.At) {
+		return r, Refuse(CodeBusy, "more than %d commands an hour", recordedPerHour)
+	}
 	return r, nil
+}
+
+// Records tells whether a command goes into the journal, so that it can have no
+// second effect. One that only reads has none, and those who may only read
+// cannot fill the journal with what they may not.
+func (g *Gate) Records(r *Request) bool {
+	return commands[r.Name].needs != needView && g.roles[r.User] > Surveillance
 }
 
 // authentic checks the signature: one that is given must be right, and where
@@ -130,23 +176,23 @@ func (g *Gate) authentic(r *Request, body []byte) *Reply {
 
 // draw takes one from the user's bucket, if there is one. All whom nobody knows
 // share a bucket, so that they take no memory.
-func (g *Gate) draw(user string, now time.Time) bool {
+func (g *Gate) draw(user string, l limit, now time.Time) bool {
 	if _, known := g.roles[user]; !known {
 		user = ""
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	b, known := g.buckets[user]
+	b, known := g.buckets[measure{user, l}]
 	if !known {
-		b = bucket{commandsPerSecond, now}
+		b = bucket{l.most, now}
 	}
-	b.left = min(b.left+max(now.Sub(b.at).Seconds(), 0)*commandsPerSecond, commandsPerSecond)
+	b.left = min(b.left+max(now.Sub(b.at).Seconds(), 0)*l.perSecond, l.most)
 	b.at = now
 	allowed := b.left >= 1
 	if allowed {
 		b.left--
 	}
-	g.buckets[user] = b
+	g.buckets[measure{user, l}] = b
 	return allowed
 }
 
@@ -185,11 +231,7 @@ func (g *Gate) Judge(r *Request, s *round.State, now time.Time, clock string) *R
 }
 
 func (g *Gate) judge(r *Request, s *round.State, now time.Time, clock string) *Reply {
-	needs := commands[r.Name].needs
-	role := g.roles[r.User]
-	if role == 0 || !r.Local && role == itself {
-		return Refuse(CodeNotAllowed, "%s is no user of this table", r.User)
-	}
+	needs, role := commands[r.Name].needs, g.roles[r.User]
 	if !role.may(needs) {
 		return Refuse(CodeNotAllowed, "%s asks for the role %s, %s has %s", r.Name, needs, r.User, role)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"shoed/round"
 )
@@ -43,6 +44,14 @@ func body(t testing.TB, change func(*Command), args any) []byte {
 		t.Fatal(err)
 	}
 	return b
+}
+
+func manyFields(n int) map[string]int {
+	m := map[string]int{}
+	for i := range n {
+		m[fmt.Sprint("f", i)] = i
+	}
+	return m
 }
 
 // paused is a table with a round in hand and an alert that holds it.
@@ -85,6 +94,11 @@ func TestGate(t *testing.T) {
 		{"two values", "anna", "void", append(body(t, nil, nil), "{}"...), "", CodeBadRequest},
 		{"too large", "anna", "void", body(t, func(c *Command) { c.Reason = strings.Repeat("x", maxCommand) }, nil), "", CodeBadRequest},
 		{"too deep", "anna", "correct", body(t, nil, map[string]any{"cards": map[string]any{"P1": []any{[]any{}}}}), "", CodeBadRequest},
+		{"many fields", "anna", "void", []byte("{" + strings.Repeat(`"":0,`, 1000) + `"x":0}`), "", CodeBadRequest},
+		{"a hundred fields", "anna", "correct", body(t, nil, manyFields(100)), "", CodeBadRequest},
+		{"no UTF-8", "tv", "sync", bytes.Replace(body(t, nil, map[string]string{"round_id": "X"}), []byte("X"), []byte("\xff"), 1), "", CodeBadRequest},
+		{"too large when escaped", "tv", "sync", bytes.Replace(body(t, nil, map[string]string{"round_id": "X"}), []byte("X"), bytes.Repeat([]byte("<"), 7000), 1), "", CodeBadRequest},
+		{"huge numbers", "tess", "identify", bytes.Replace(body(t, nil, nil), []byte(`"ttl_ms":30000`), []byte(`"ttl_ms":1e999999999`), 1), "", CodeBadRequest},
 		{"a very deep one", "anna", "void", []byte(strings.Repeat("[", 8000)), "", CodeBadRequest},
 		{"an unknown field", "anna", "void", bytes.Replace(body(t, nil, nil), []byte(`{`), []byte(`{"x":1,`), 1), "", CodeBadRequest},
 		{"a field in other case", "anna", "void", bytes.Replace(body(t, nil, nil), []byte(`"ttl_ms"`), []byte(`"TTL_MS"`), 1), "", CodeBadRequest},
@@ -97,6 +111,7 @@ func TestGate(t *testing.T) {
 		{"no such command", "anna", "fly", body(t, nil, nil), "", CodeBadRequest},
 		{"another schema", "anna", "void", body(t, func(c *Command) { c.Schema = "cmd/2.0" }, nil), "", CodeBadRequest},
 		{"no ULID", "anna", "void", body(t, func(c *Command) { c.CmdID = "1" }, nil), "", CodeBadRequest},
+		{"a ULID in lower case", "anna", "void", body(t, func(c *Command) { c.CmdID = strings.ToLower(c.CmdID) }, nil), "", CodeBadRequest},
 		{"no time", "anna", "void", body(t, func(c *Command) { c.IssuedAt = "now" }, nil), "", CodeBadRequest},
 		{"too long a life", "anna", "void", body(t, func(c *Command) { c.TTLMS = 30001 }, nil), "", CodeBadRequest},
 		{"nobody's", "eve", "confirm", body(t, nil, nil), "", CodeNotAllowed},
@@ -165,7 +180,7 @@ func TestGateRate(t *testing.T) {
 	g := gate(nil)
 	count := func(user string, n int, at time.Time) (passed int) {
 		for range n {
-			if _, reply := g.Arrive(user, "sync", false, body(t, nil, nil), at); reply == nil {
+			if _, reply := g.Arrive(user, "sync", false, body(t, nil, nil), at); reply == nil || reply.Code == CodeNotAllowed {
 				passed++
 			} else if reply.Code != CodeBusy || reply.CmdID == "" {
 				t.Errorf("%+v", reply)
@@ -194,6 +209,88 @@ func TestGateRate(t *testing.T) {
 	}
 	if n := g.Counts()[CodeBusy]; n != 995+95+100+95 {
 		t.Errorf("%d counted as busy", n)
+	}
+}
+
+// TestGateHears: what comes faster than twenty a second is not looked at, nor is
+// what could make a reply's topic that ends a connection.
+func TestGateHears(t *testing.T) {
+	g := gate(nil)
+	heard := 0
+	for i := range 1000 {
+		for _, user := range []string{"tv", fmt.Sprint("eve-", i)} {
+			if g.Hears(user, "sync", noon) {
+				heard++
+			}
+		}
+	}
+	if heard != 2*heardPerSecond || len(g.buckets) != 2 || g.Counts()[CodeBusy] != 2000-2*heardPerSecond {
+		t.Errorf("of 2000 at once %d are heard, %d measures, %v", heard, len(g.buckets), g.Counts())
+	}
+	for _, c := range []struct {
+		user, name string
+		want       bool
+	}{
+		{"anna", "sync", true}, {"eve", "no-such_command", true}, {"", "sync", false}, {"anna", "", false}, {"+", "sync", false}, {"anna", "#", false},
+		{"anna", "a/b", false}, {"$SYS", "x", false}, {"Anna", "sync", false}, {"anna", strings.Repeat("x", 33), false}, {strings.Repeat("x", 60000), "sync", false},
+		{"anna", "x\x00", false}, {"anna", "\xff", false}, {"anna", "ünsinn", false},
+	} {
+		if got := g.Hears(c.user, c.name, noon.Add(time.Hour)); got != c.want {
+			t.Errorf("%.40q %.40q: heard %v", c.user, c.name, got)
+		}
+	}
+}
+
+// TestGateRecords: nobody fills the journal. One who may only read leaves
+// nothing in it, and the others 600 commands an hour.
+func TestGateRecords(t *testing.T) {
+	g := gate(nil)
+	passed := map[ReplyCode]int{}
+	for i := range 3600 {
+		_, reply := g.Arrive("finn", "ack", false, body(t, nil, nil), noon.Add(time.Duration(i)*time.Second))
+		code := ReplyCode("")
+		if reply != nil {
+			code = reply.Code
+		}
+		passed[code]++
+	}
+	if n := passed[""]; n < 1190 || n > 1200 || passed[""]+passed[CodeBusy] != 3600 { // those at once, and an hour's
+		t.Errorf("%v", passed)
+	}
+	for _, c := range []struct {
+		user, name string
+		want       bool
+	}{{"tv", "sync", false}, {"tv", "void", false}, {"cctv", "ack", false}, {"anna", "sync", false}, {"anna", "void", true}, {"finn", "void", true}, {"eve", "void", false}} {
+		if got := g.Records(&Request{User: c.user, Name: c.name}); got != c.want {
+			t.Errorf("%s of %s: recorded %v", c.name, c.user, got)
+		}
+	}
+}
+
+// TestRefusalIsShort: whatever a command holds, what is said of it is short, and
+// what is kept of it fits a message of audit.
+func TestRefusalIsShort(t *testing.T) {
+	for _, text := range []string{strings.Repeat("<", 7000), strings.Repeat("\\u0000", 1100), strings.Repeat("\u2028", 2300), strings.Repeat("ü", 3500), strings.Repeat("\xff", 3500)} {
+		good := body(t, nil, map[string]string{"round_id": "X"})
+		for _, b := range [][]byte{
+			bytes.Replace(good, []byte(`"X"`), []byte(`"`+text+`"`), 1),
+			bytes.Replace(good, []byte(`"round_id"`), []byte(`"`+text+`"`), 1),
+			bytes.Replace(good, []byte(`"cmd/1.0"`), []byte(`"`+text+`"`), 1),
+			bytes.Replace(good, []byte(`{`), []byte(`{"`+text+`":1,`), 1),
+			bytes.Replace(good, []byte(`{`), []byte(`{"expect":{"phase":"`+text+`"},`), 1),
+		} {
+			r, reply := gate(nil).Arrive("tv", "sync", false, b, noon)
+			if reply == nil {
+				kept, err := json.Marshal(Given{Body: r.Command})
+				if err != nil || len(kept) > maxCommand+1<<10 || !utf8.Valid(kept) {
+					t.Errorf("%.300s: %d bytes are kept: %v", b, len(kept), err)
+				}
+				continue
+			}
+			if out, err := json.Marshal(reply); err != nil || len(out) > 6*maxText+200 || !utf8.Valid(out) { // < is six bytes
+				t.Errorf("%.300s: a reply of %d bytes: %v", b, len(out), err)
+			}
+		}
 	}
 }
 

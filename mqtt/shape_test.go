@@ -101,7 +101,7 @@ var (
 	shoeID    = pattern(`-S[0-9]{6,}$`)
 	marks     = listOf(whole, whole, stringOf(pattern("^[RB]$")))
 	outcomes  = texts(round.PlayerWins)
-	commandID = pattern(`^[0-7][0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{25}$`) // a ULID
+	commandID = pattern(`^[0-7][0-9A-HJKMNP-TV-Z]{25}$`) // a ULID
 	sides     = texts(round.Player)
 	whole     = object{{"type", "integer"}, {"minimum", 0}}
 	digits    = object{{"type", []string{"integer", "string"}}, {"pattern", "^-?[0-9]+$"}, {"description", "a string from 2^53 on"}}

@@ -14,9 +14,13 @@ import (
 	"shoed/scanner"
 )
 
-// commandsWaiting may queue for the core while it holds; one more is refused as
-// busy.
-const commandsWaiting = 32
+const (
+	// commandsWaiting may queue for the core while it holds; one more is refused
+	// as busy.
+	commandsWaiting = 32
+	// secondsWanted may wait for a second person, of one user: more is a mistake.
+	secondsWanted = 4
+)
 
 // request is a command on its way to the core.
 type request struct {
@@ -96,12 +100,17 @@ func (c *core) command(ctx context.Context, r request) error {
 	c.begin()
 	answers := c.decide(&next, &d, &r)
 	for i := range answers {
-		if err := answers[i].record(c, next.Seq); err != nil {
+		answers[i].reply.CmdID = answers[i].Command.CmdID
+	}
+	if c.gate.Records(&r.Request) {
+		for i := range answers {
+			if err := answers[i].record(c, next.Seq); err != nil {
+				return err
+			}
+		}
+		if err := c.commit(ctx, next); err != nil {
 			return err
 		}
-	}
-	if err := c.commit(ctx, next); err != nil {
-		return err
 	}
 	if c.desk != d {
 		c.desk = d
@@ -130,7 +139,6 @@ func source(r *mqtt.Request) string { return r.User + "/" + r.Command.CmdID }
 
 // record adds the command with its reply to those to be made durable.
 func (a *answered) record(c *core, seq uint64) error {
-	a.reply.CmdID = a.Command.CmdID
 	body, err := json.Marshal(mqtt.Given{User: a.User, Command: a.Name, By: a.by, Local: a.Local, Body: a.Command, Seq: seq, Reply: a.reply})
 	if err != nil {
 		return err
@@ -144,7 +152,9 @@ func (c *core) decide(next *round.State, d *desk, r *request) []answered {
 	refused := c.gate.Judge(&r.Request, &c.state, wall(time.Now()), clockState())
 	switch {
 	case refused != nil && refused.Code == mqtt.CodeNeedsSecond:
-		c.waiting[r.Command.CmdID] = waiting{*r, time.Now().Add(mqtt.SecondWithin)}
+		if full := c.await(r); full != nil {
+			refused = full
+		}
 		return []answered{{*r, *refused}}
 	case refused != nil:
 		return []answered{{*r, *refused}}
@@ -152,6 +162,25 @@ func (c *core) decide(next *round.State, d *desk, r *request) []answered {
 		return c.approve(next, d, r)
 	}
 	return []answered{{*r, *c.perform(next, d, r)}}
+}
+
+// await lets a command wait for a second person, who names it by its id alone:
+// another one with that id must not take its place.
+func (c *core) await(r *request) *mqtt.Reply {
+	if _, taken := c.waiting[r.Command.CmdID]; taken {
+		return mqtt.Refuse(mqtt.CodeBadRequest, "cmd_id: another command with it waits for a second person")
+	}
+	own := 0
+	for _, w := range c.waiting {
+		if w.User == r.User {
+			own++
+		}
+	}
+	if own == secondsWanted {
+		return mqtt.Refuse(mqtt.CodeBusy, "%d commands of %s wait for another person", own, r.User)
+	}
+	c.waiting[r.Command.CmdID] = waiting{*r, time.Now().Add(mqtt.SecondWithin)}
+	return nil
 }
 
 // approve lets a command that waits have its effect, if another person says so
@@ -337,6 +366,7 @@ func (c *core) send(ctx context.Context, a *answered) error {
 // tell puts a command's last reply on record and gives it.
 func (c *core) tell(ctx context.Context, a *answered) error {
 	c.begin()
+	a.reply.CmdID = a.Command.CmdID
 	if err := a.record(c, c.state.Seq); err != nil {
 		return err
 	}

@@ -260,13 +260,16 @@ func (s *service) audit() func(after, through uint64, max int) ([]mqtt.Record, e
 
 // hear takes a command from the broker. It runs in the connection's goroutine.
 func (s *service) hear(user, name string, retained bool, body []byte) {
+	if retained {
+		s.retained.Store(true)
+	}
+	if !s.gate.Hears(user, name, time.Now()) {
+		return
+	}
 	r, refused := s.gate.Arrive(user, name, retained, body, time.Now())
 	tell := func(seq uint64, r *mqtt.Reply) { s.publisher.Reply(user, name, seq, *r) }
 	seq := s.core.table.Load().Seq
 	if refused != nil {
-		if refused.Code == mqtt.CodeRetained {
-			s.retained.Store(true)
-		}
 		tell(seq, refused)
 		return
 	}
