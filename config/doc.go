@@ -8,6 +8,7 @@
 //	check.go        values: each against its key, and those that hang together
 //	problem.go      what is wrong, where, and what to do
 //	example.go      the example file, made from the keys
+//	inforce.go      the values in force, where they are from, and what a reload changes of them
 //
 // viper only layers what has been checked before: by itself it ignores misspelt
 // keys, folds their case and converts types.

@@ -11,6 +11,7 @@ func Example() string {
 	var b strings.Builder
 	comment(&b, "Configuration of shoed. Every value here is the default: keep only the lines that you change.")
 	comment(&b, "A variable overrides its key: SHOED_READER_BAUD_RATE=9600, SHOED_MQTT_SERVERS=\"tcp://a:1883,tcp://b:1883\".")
+	comment(&b, "A change takes a restart, or where it says so a reload (SIGHUP, or the command config-reload), which has its effect when no round is open.")
 	for _, s := range sections {
 		if s.name != "" {
 			b.WriteByte('\n')
@@ -22,6 +23,9 @@ func Example() string {
 			text := k.doc + "."
 			if k.accepts.give != "" {
 				text += " Give " + k.accepts.give + "."
+			}
+			if k.takes != Restart {
+				text += " Takes: " + k.takes.String() + "."
 			}
 			comment(&b, text)
 			fmt.Fprintf(&b, "%s = %s\n", k.name, literal(k.value))

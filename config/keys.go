@@ -27,10 +27,28 @@ type key struct {
 	value   any    // the default
 	doc     string // without the full stop at its end
 	accepts accepts
-	secret  bool // messages must not show the value
+	secret  bool  // messages must not show the value
+	takes   Takes // what a change needs to take effect
 
 	path string // full name, set by keys
 }
+
+// Takes is what it takes until a changed setting is in force.
+type Takes uint8
+
+const (
+	Restart  Takes = iota // the program must start anew
+	Reload                // it reads its configuration again, between two rounds
+	NextShoe              // as Reload, and then the next shoe
+)
+
+var takesText = [...]string{Restart: "restart", Reload: "reload", NextShoe: "reload, next shoe"}
+
+// String is such as "restart".
+func (t Takes) String() string { return takesText[t] }
+
+// MarshalText returns String.
+func (t Takes) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
 // accepts says which values are allowed, in words that follow "give", and tests
 // one. Its zero value allows everything of the key's type.
@@ -41,14 +59,14 @@ type accepts struct {
 
 var sections = []section{
 	{"", "", []key{
-		{name: "rules", value: []string{}, doc: `House rules that differ from the usual ones, each "name=value", such as "decks=8" or "burn=first_card"`},
-		{name: "bets_file", value: "", doc: "Table of the bets instead of the usual one, in CSV like round/bets.csv; empty for none", accepts: orEmpty(absolute)},
-		{name: "insurance_file", value: "", doc: "Table of the insurance instead of the usual one, in CSV like round/insurance.csv; empty for none", accepts: orEmpty(absolute)},
+		{name: "rules", value: []string{}, doc: `House rules that differ from the usual ones, each "name=value", such as "decks=8" or "burn=first_card"`, takes: NextShoe},
+		{name: "bets_file", value: "", doc: "Table of the bets instead of the usual one, in CSV like round/bets.csv; empty for none", accepts: orEmpty(absolute), takes: NextShoe},
+		{name: "insurance_file", value: "", doc: "Table of the insurance instead of the usual one, in CSV like round/insurance.csv; empty for none", accepts: orEmpty(absolute), takes: NextShoe},
 	}},
 	{"table", "The table.", []key{
 		{name: "site", value: "house", doc: "The house, as in topic names", accepts: name},
 		{name: "id", value: "table-1", doc: "The table, unique in the house, as in topic names", accepts: name},
-		{name: "label", value: "", doc: "What stands on the felt, for people", accepts: printable(16)},
+		{name: "label", value: "", doc: "What stands on the felt, for people", accepts: printable(16), takes: Reload},
 	}},
 	{"reader", "The card reader and its line. A device server sets speed and characters of its line itself.", []key{
 		{name: "name", value: "reader", doc: "Its name in messages and in the journal", accepts: not(name, "journal", "broker", "clock", "power", "certificate", "commands", "publisher")},
@@ -62,8 +80,8 @@ var sections = []section{
 	}},
 	{"journal", "The journal on disk: everything read and everything that followed.", []key{
 		{name: "dir", value: "/var/lib/shoed", doc: "Its folder", accepts: absolute},
-		{name: "max_age_days", value: int64(30), doc: "How long it is kept, in days", accepts: within(1, 3650)},
-		{name: "max_bytes", value: int64(1000000000), doc: "How large it may grow", accepts: within(50000000, 1000000000000)},
+		{name: "max_age_days", value: int64(30), doc: "How long it is kept, in days", accepts: within(1, 3650), takes: Reload},
+		{name: "max_bytes", value: int64(1000000000), doc: "How large it may grow", accepts: within(50000000, 1000000000000), takes: Reload},
 	}},
 	{"mqtt", "The way out.", []key{
 		{name: "servers", value: []string{}, doc: `Brokers, tried in random order; none means the broker inside shoed, see listen`, accepts: server, secret: true},
@@ -85,11 +103,11 @@ var sections = []section{
 		{name: "audit", value: false, doc: "Whether the full view goes out too, on the topic audit, which only surveillance may be let read"},
 	}},
 	{"access", "Who uses the table over MQTT. The broker inside shoed asks everybody for user and password as soon as one is named here.", []key{
-		{name: "users", value: []string{}, doc: `Users and their roles, such as "anna=pit", "board-1=board" and "cctv=surveillance"`, accepts: user},
-		{name: "password_file", value: "", doc: "Their passwords for the broker inside shoed, as mosquitto_passwd writes them, readable by nobody but the file's owner (or by root's choice of group)", accepts: orEmpty(absolute)},
-		{name: "keys", value: []string{}, doc: `Public keys of those who sign their commands, such as "anna=" and what "shoed key new" prints`, accepts: userKey},
-		{name: "require_signature", value: false, doc: "Whether every command over a broker must be signed; for brokers that are not trusted to know who sends"},
-		{name: "dual", value: []string{"void", "manual", "correct"}, doc: "Commands that take two people, a correct only after the outcome; they hold as soon as users are named", accepts: commandName},
+		{name: "users", value: []string{}, doc: `Users and their roles, such as "anna=pit", "board-1=board" and "cctv=surveillance"`, accepts: user, takes: Reload},
+		{name: "password_file", value: "", doc: "Their passwords for the broker inside shoed, as mosquitto_passwd writes them, readable by nobody but the file's owner (or by root's choice of group)", accepts: orEmpty(absolute), takes: Reload},
+		{name: "keys", value: []string{}, doc: `Public keys of those who sign their commands, such as "anna=" and what "shoed key new" prints`, accepts: userKey, takes: Reload},
+		{name: "require_signature", value: false, doc: "Whether every command over a broker must be signed; for brokers that are not trusted to know who sends", takes: Reload},
+		{name: "dual", value: []string{"void", "manual", "correct"}, doc: "Commands that take two people, a correct only after the outcome; they hold as soon as users are named", accepts: commandName, takes: Reload},
 	}},
 	{"control", "The local command socket.", []key{
 		{name: "socket", value: "/run/shoed/shoed.sock", doc: "Its path", accepts: socketPath},
@@ -98,7 +116,7 @@ var sections = []section{
 		{name: "listen", value: Off, doc: "Where they can be read by HTTP, at /metrics, by anybody who reaches the address; port 0 takes a free one", accepts: scraped},
 	}},
 	{"log", "The program's own log.", []key{
-		{name: "level", value: "info", doc: "What is logged", accepts: oneOf("debug", "info", "warn", "error")},
+		{name: "level", value: "info", doc: "What is logged", accepts: oneOf("debug", "info", "warn", "error"), takes: Reload},
 		{name: "format", value: "auto", doc: "How; auto is text for a terminal and JSON otherwise", accepts: oneOf("auto", "text", "json")},
 	}},
 }
