@@ -347,6 +347,13 @@ func (j *Journal) afterFailure(head, want tip, cause error) error {
 	return cause
 }
 
+// Bound changes MaxAge and MaxBytes.
+func (j *Journal) Bound(maxAge time.Duration, maxBytes int64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.o.MaxAge, j.o.MaxBytes = maxAge, maxBytes
+}
+
 // Deliver reports that all public events through seq were acknowledged by the broker. The highest report counts; it
 // becomes durable with the next Append or Flush. To report an event that is not in the journal is an error.
 func (j *Journal) Deliver(seq uint64) error {

@@ -245,3 +245,17 @@ func TestReadWhilePruned(t *testing.T) {
 		t.Errorf("the first record kept is %d", first)
 	}
 }
+
+// The bounds of a running journal can be changed.
+func TestBound(t *testing.T) {
+	j, _ := mustOpen(t, journalPath(t), Options{})
+	shoes(t, j, 3, start)
+	deliverAll(t, j)
+	if p := mustPrune(t, j); p.Records != 0 {
+		t.Errorf("without bounds: %+v", p)
+	}
+	j.Bound(0, 1)
+	if p := mustPrune(t, j); p.Records == 0 {
+		t.Errorf("of one byte: %+v", p)
+	}
+}

@@ -1,11 +1,13 @@
 package mqtt
 
 import (
+	"bytes"
 	"crypto/rand"
 	"fmt"
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	mochi "github.com/mochi-mqtt/server/v2"
@@ -26,7 +28,7 @@ type admission struct {
 	mochi.HookBase
 	server *mochi.Server
 	log    *slog.Logger
-	users  map[string]login
+	users  atomic.Pointer[map[string]login] // nil: it asks nobody
 
 	mu   sync.Mutex
 	told map[string]bool // refusals that have been logged
@@ -39,34 +41,73 @@ type login struct {
 	access   access
 }
 
-// admit reads the users and makes one of the table itself, whose password no
-// other program knows.
-func (b *Broker) admit(o BrokerOptions) (*admission, error) {
+// Logins are users of a Broker with their passwords.
+type Logins struct{ of map[string]login }
+
+// same tells whether who came in by one would by the other, to do the same.
+func (l login) same(m login) bool {
+	return l.role == m.role && bytes.Equal(l.password.salt, m.password.salt) && bytes.Equal(l.password.hash, m.password.hash)
+}
+
+// hook makes the library's hook, and for users a login of the table itself,
+// whose password no other program knows.
+func (b *Broker) hook(o BrokerOptions) (*admission, error) {
 	h := &admission{server: b.server, log: o.Log, told: map[string]bool{}}
 	if len(o.Users) == 0 {
 		return h, nil
-	}
-	passwords, err := readPasswords(o.PasswordFile)
-	if err != nil {
-		return nil, fmt.Errorf("embedded broker: passwords: %w", err)
 	}
 	b.User, b.Password = o.Table, rand.Text()
 	own, err := newPassword(b.Password)
 	if err != nil {
 		return nil, fmt.Errorf("embedded broker: %w", err)
 	}
-	h.users = map[string]login{o.Table: {itself, own, User{o.Table, itself}.at(o.Site, o.Table)}}
-	for _, u := range o.Users {
+	b.site, b.own = o.Site, login{itself, own, User{o.Table, itself}.at(o.Site, o.Table)}
+	users, err := b.Logins(o.Users, o.PasswordFile)
+	if err != nil {
+		return nil, err
+	}
+	h.users.Store(&users.of)
+	return h, nil
+}
+
+// Logins reads the passwords of users from a file of mosquitto_passwd. The
+// error names the user or line, and what to do.
+func (b *Broker) Logins(users []User, passwordFile string) (*Logins, error) {
+	passwords, err := readPasswords(passwordFile)
+	if err != nil {
+		return nil, fmt.Errorf("embedded broker: passwords: %w", err)
+	}
+	l := &Logins{map[string]login{b.User: b.own}}
+	for _, u := range users {
 		kept, known := passwords[u.Name]
 		if !known {
-			return nil, fmt.Errorf("embedded broker: user %q has no password; give one: mosquitto_passwd %s %s", u.Name, o.PasswordFile, u.Name)
+			return nil, fmt.Errorf("embedded broker: user %q has no password; give one: mosquitto_passwd %s %s", u.Name, passwordFile, u.Name)
 		}
-		if _, taken := h.users[u.Name]; taken {
+		if _, taken := l.of[u.Name]; taken {
 			return nil, fmt.Errorf("embedded broker: user %q is there twice, or is the table itself; give another name", u.Name)
 		}
-		h.users[u.Name] = login{u.Role, kept, u.at(o.Site, o.Table)}
+		l.of[u.Name] = login{u.Role, kept, u.at(b.site, b.User)}
 	}
-	return h, nil
+	return l, nil
+}
+
+// Admit lets these in from now on and nobody else, and ends the connections of
+// those whose password or role is another than it was. It is for a broker that
+// was opened with users, and waits for nothing.
+func (b *Broker) Admit(l *Logins) {
+	old := *b.admission.users.Swap(&l.of)
+	for _, cl := range b.server.Clients.GetAll() {
+		user := cl.Properties.Username
+		if !old[string(user)].same(l.of[string(user)]) {
+			go cl.Stop(packets.ErrNotAuthorized) // ends soon; TLS may take 5 s to take leave
+		}
+	}
+}
+
+// login is that of a name; the zero one, which may nothing, of a stranger.
+func (h *admission) login(name []byte) (l login, known bool) {
+	l, known = (*h.users.Load())[string(name)]
+	return l, known
 }
 
 // ID names the hook.
@@ -79,7 +120,7 @@ func (*admission) Provides(what byte) bool {
 
 // OnConnectAuthenticate tells whether a client may connect.
 func (h *admission) OnConnectAuthenticate(cl *mochi.Client, pk packets.Packet) bool {
-	if h.users != nil && !h.knows(cl, &pk.Connect) {
+	if h.users.Load() != nil && !h.knows(cl, &pk.Connect) {
 		return false
 	}
 	h.succeed(cl)
@@ -90,7 +131,7 @@ func (h *admission) OnConnectAuthenticate(cl *mochi.Client, pk packets.Packet) b
 // will that he asks for. The library asks nowhere else about the will, and gives
 // anybody with a client id its session, with what is under way in it.
 func (h *admission) knows(cl *mochi.Client, c *packets.ConnectParams) bool {
-	u, known := h.users[string(c.Username)]
+	u, known := h.login(c.Username)
 	if !known || !u.password.is(c.Password) {
 		return h.refuse(cl, "login_refused", "a client was refused at the broker: unknown user or wrong password")
 	}
@@ -126,10 +167,10 @@ func (h *admission) succeed(cl *mochi.Client) {
 // OnACLCheck tells whether a client may publish on a topic, subscribe a filter,
 // or be given a message.
 func (h *admission) OnACLCheck(cl *mochi.Client, topic string, write bool) bool {
-	if h.users == nil {
+	if h.users.Load() == nil {
 		return true
 	}
-	u := h.users[string(cl.Properties.Username)]
+	u, _ := h.login(cl.Properties.Username)
 	switch {
 	case write && !u.access.mayWrite(topic):
 		return h.refuse(cl, "right_refused", "a publication was refused at the broker: its user may not write this topic", "topic", bounded(topic))
@@ -157,7 +198,7 @@ func (h *admission) OnWill(cl *mochi.Client, will mochi.Will) (mochi.Will, error
 }
 
 func (h *admission) mustNotRetain(cl *mochi.Client) bool {
-	u, known := h.users[string(cl.Properties.Username)]
+	u, known := h.login(cl.Properties.Username)
 	return known && u.role != itself
 }
 
@@ -170,7 +211,7 @@ func (h *admission) refuse(cl *mochi.Client, code, what string, attrs ...any) bo
 	}
 	user := string(cl.Properties.Username)
 	key := code + " " + host
-	if _, known := h.users[user]; known {
+	if _, known := h.login(cl.Properties.Username); known {
 		key += " " + user
 	}
 	h.mu.Lock()

@@ -55,7 +55,10 @@ type Broker struct {
 	// other host can be.
 	Server, User, Password string
 
-	server *mochi.Server
+	server    *mochi.Server
+	admission *admission
+	site      string // with users
+	own       login  // with users, the table's
 }
 
 // OpenBroker starts a broker. The error names the address, user or file and
@@ -73,11 +76,11 @@ func OpenBroker(o BrokerOptions) (*Broker, error) {
 }
 
 func (b *Broker) open(o BrokerOptions) error {
-	hook, err := b.admit(o)
-	if err != nil {
+	var err error
+	if b.admission, err = b.hook(o); err != nil {
 		return err
 	}
-	if err := b.server.AddHook(hook, nil); err != nil {
+	if err := b.server.AddHook(b.admission, nil); err != nil {
 		return fmt.Errorf("embedded broker: %w", err)
 	}
 	security, err := o.security()

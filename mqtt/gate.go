@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"shoed/round"
@@ -37,12 +38,17 @@ type GateOptions struct {
 // needs the table, in the one that owns it. Between the two a command that was
 // there before gets the reply that it got then.
 type Gate struct {
-	o     GateOptions
-	roles map[string]Role
+	may atomic.Pointer[permissions]
 
 	mu      sync.Mutex
 	buckets map[measure]bucket
 	counts  map[ReplyCode]uint64
+}
+
+// permissions are who may command what, at one time.
+type permissions struct {
+	GateOptions
+	roles map[string]Role
 }
 
 // measure is one limit of one user.
@@ -68,11 +74,19 @@ type bucket struct {
 
 // NewGate makes one that lets the users of o through.
 func NewGate(o GateOptions) *Gate {
-	g := &Gate{o: o, roles: map[string]Role{o.Table: itself}, buckets: map[measure]bucket{}, counts: map[ReplyCode]uint64{}}
-	for _, u := range o.Users {
-		g.roles[u.Name] = u.Role
-	}
+	g := &Gate{buckets: map[measure]bucket{}, counts: map[ReplyCode]uint64{}}
+	g.Permit(o)
 	return g
+}
+
+// Permit lets the users of o through from now on, and nobody else. It may be
+// called from any goroutine.
+func (g *Gate) Permit(o GateOptions) {
+	p := &permissions{GateOptions: o, roles: map[string]Role{o.Table: itself}}
+	for _, u := range o.Users {
+		p.roles[u.Name] = u.Role
+	}
+	g.may.Store(p)
 }
 
 // Request is a command that has passed Arrive.
@@ -112,7 +126,7 @@ func (g *Gate) Arrive(user, name string, retained bool, body []byte, now time.Ti
 // the socket vouches for the user that he names; "" is the table's owner.
 func (g *Gate) ArriveLocal(user, name string, body []byte, now time.Time) (Request, *Reply) {
 	if user == "" {
-		user = g.o.Table
+		user = g.may.Load().Table
 	}
 	r, reply := g.arrive(Request{User: user, Name: name, Local: true, At: now}, false, body)
 	return r, g.settled(&r, reply)
@@ -132,7 +146,7 @@ func (g *Gate) arrive(r Request, retained bool, body []byte) (Request, *Reply) {
 	if !r.Local && !g.draw(r.User, commanding, r.At) {
 		return r, Refuse(CodeBusy, "more than %d commands a second", commandsPerSecond)
 	}
-	if role := g.roles[r.User]; role == 0 || !r.Local && role == itself {
+	if role := g.may.Load().roles[r.User]; role == 0 || !r.Local && role == itself {
 		return r, Refuse(CodeNotAllowed, "%s is no user of this table", r.User)
 	}
 	if _, known := commands[r.Name]; !known {
@@ -141,7 +155,7 @@ func (g *Gate) arrive(r Request, retained bool, body []byte) (Request, *Reply) {
 	if reply := g.authentic(&r, body); reply != nil {
 		return r, reply
 	}
-	if err := r.readArgs(g.o.Table); err != nil {
+	if err := r.readArgs(g.may.Load().Table); err != nil {
 		return r, Refuse(CodeBadRequest, "args: %v", err)
 	}
 	if !r.Local && g.Records(&r) && !g.draw(r.User, recording, r.At) {
@@ -154,21 +168,22 @@ func (g *Gate) arrive(r Request, retained bool, body []byte) (Request, *Reply) {
 // second effect. One that only reads has none, and those who may only read
 // cannot fill the journal with what they may not.
 func (g *Gate) Records(r *Request) bool {
-	return commands[r.Name].needs != needView && g.roles[r.User] > Surveillance
+	return commands[r.Name].needs != needView && g.may.Load().roles[r.User] > Surveillance
 }
 
 // authentic checks the signature: one that is given must be right, and where
 // the broker is not trusted one must be given.
 func (g *Gate) authentic(r *Request, body []byte) *Reply {
-	key := g.o.Keys[r.User]
+	may := g.may.Load()
+	key := may.Keys[r.User]
 	switch {
-	case r.Command.Sig == "" && (r.Local || !g.o.RequireSignature):
+	case r.Command.Sig == "" && (r.Local || !may.RequireSignature):
 		return nil
 	case r.Command.Sig == "":
 		return Refuse(CodeNotAllowed, "a signature is required here")
 	case key == nil:
 		return Refuse(CodeNotAllowed, "no key is registered for %s", r.User)
-	case !r.Command.verify(key, Topic(g.o.Site, g.o.Table, "cmd/"+r.User+"/"+r.Name), body):
+	case !r.Command.verify(key, Topic(may.Site, may.Table, "cmd/"+r.User+"/"+r.Name), body):
 		return Refuse(CodeNotAllowed, "the signature is wrong")
 	}
 	return nil
@@ -177,7 +192,7 @@ func (g *Gate) authentic(r *Request, body []byte) *Reply {
 // draw takes one from the user's bucket, if there is one. All whom nobody knows
 // share a bucket, so that they take no memory.
 func (g *Gate) draw(user string, l limit, now time.Time) bool {
-	if _, known := g.roles[user]; !known {
+	if _, known := g.may.Load().roles[user]; !known {
 		user = ""
 	}
 	g.mu.Lock()
@@ -231,11 +246,7 @@ func (g *Gate) Judge(r *Request, s *round.State, now time.Time, clock string) *R
 }
 
 func (g *Gate) judge(r *Request, s *round.State, now time.Time, clock string) *Reply {
-	needs, role := commands[r.Name].needs, g.roles[r.User]
-	if !role.may(needs) {
-		return Refuse(CodeNotAllowed, "%s asks for the role %s, %s has %s", r.Name, needs, r.User, role)
-	}
-	if reply := g.Expected(r, s); reply != nil {
+	if reply := g.Stands(r, s); reply != nil {
 		return reply
 	}
 	if reply := inTime(r, now, clock); reply != nil {
@@ -248,9 +259,23 @@ func (g *Gate) judge(r *Request, s *round.State, now time.Time, clock string) *R
 	return nil
 }
 
-// Expected checks what the sender thought the table to be; the reply tells
+// Stands checks that the sender has the role and that the table is where he
+// thought, as it must be again when another person approves.
+func (g *Gate) Stands(r *Request, s *round.State) *Reply {
+	needs := commands[r.Name].needs
+	role := g.may.Load().roles[r.User]
+	if role == 0 || !r.Local && role == itself {
+		return Refuse(CodeNotAllowed, "%s is no user of this table", r.User)
+	}
+	if !role.may(needs) {
+		return Refuse(CodeNotAllowed, "%s asks for the role %s, %s has %s", r.Name, needs, r.User, role)
+	}
+	return g.expected(r, s)
+}
+
+// expected checks what the sender thought the table to be; the reply tells
 // what it is.
-func (g *Gate) Expected(r *Request, s *round.State) *Reply {
+func (g *Gate) expected(r *Request, s *round.State) *Reply {
 	e := r.Command.Expect
 	if e == nil {
 		return nil
@@ -291,16 +316,17 @@ type Current struct {
 }
 
 func (g *Gate) current(s *round.State) Current {
-	is := Current{Epoch: g.o.Epoch, Phase: phaseOf(s), Rev: &s.Round.Rev, Alerts: []string{}}
+	table := g.may.Load().Table
+	is := Current{Epoch: g.may.Load().Epoch, Phase: phaseOf(s), Rev: &s.Round.Rev, Alerts: []string{}}
 	if s.Shoe.No != 0 {
-		is.ShoeID = ShoeID(g.o.Table, s.Shoe.No)
+		is.ShoeID = ShoeID(table, s.Shoe.No)
 	}
 	if s.Round.No != 0 {
-		is.RoundID = RoundID(g.o.Table, s.Shoe.No, s.Round.No)
+		is.RoundID = RoundID(table, s.Shoe.No, s.Round.No)
 	}
 	for i := range s.Alerts {
 		if a := &s.Alerts[i]; a.No != 0 && a.Public() {
-			is.Alerts = append(is.Alerts, AlertID(g.o.Table, a.No))
+			is.Alerts = append(is.Alerts, AlertID(table, a.No))
 		}
 	}
 	return is
@@ -333,7 +359,7 @@ func inTime(r *Request, now time.Time, clock string) *Reply {
 // dual reports whether the command takes two people; a correction does so once
 // the outcome was told.
 func (g *Gate) dual(r *Request, s *round.State) bool {
-	if !slices.Contains(g.o.Dual, r.Name) {
+	if !slices.Contains(g.may.Load().Dual, r.Name) {
 		return false
 	}
 	no := r.answer.Answer.Round

@@ -272,7 +272,7 @@ func publish(t testing.TB, d *table, server string, change func(*Options)) *runn
 	r := &running{t: t, log: &lines{}, ended: make(chan error, 1)}
 	o := Options{
 		Servers: []string{"mqtt://" + server}, ClientID: "shoed-" + desk, Site: site, Table: desk, Epoch: "e1",
-		Software: Software{Version: "1.2.3", Commit: "abc", SHA256: "00"}, Reader: Reader{Protocol: "angel", Device: "/dev/shoe"}, ConfigHash: strings.Repeat("c", 64),
+		Software: Software{Version: "1.2.3", Commit: "abc", SHA256: "00"}, Reader: Reader{Protocol: "angel", Device: "/dev/shoe"},
 		Outbox: d.outbox(), Clock: func() string { return "synced" }, Key: key, Log: slog.New(slog.NewTextHandler(r.log, nil)),
 		After: func(wait time.Duration) <-chan time.Time { return time.After(wait / 100) },
 	}

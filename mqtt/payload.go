@@ -190,6 +190,14 @@ type Info struct {
 type Facts struct {
 	Limits *Limits
 	Masked *bool // the reader masks faces; nil until it has told a card
+	Setup
+}
+
+// Setup is what info tells of the configuration in force.
+type Setup struct {
+	Names      map[string]string // of the table, per language
+	Relaxed    []string          // besides the rules, what is looser than usual
+	ConfigHash string            // of all of it, without secrets
 }
 
 var noFacts Facts
@@ -199,10 +207,10 @@ func (p *Publisher) info(env Envelope, s *round.State) Info {
 	reader := p.o.Reader
 	reader.Masked = facts.Masked
 	game := gameOf(s.Rules)
-	game.RulesRelaxed = append(game.RulesRelaxed, p.o.Relaxed...)
+	game.RulesRelaxed = append(game.RulesRelaxed, facts.Relaxed...)
 	return Info{
-		Envelope: env, Names: p.o.Names, Game: game, Limits: facts.Limits, Reader: reader, Placement: s.Rules.Placement.String(),
-		Software: p.o.Software, Contract: Contract, Locales: []string{"en"}, ConfigHash: p.o.ConfigHash, TimeZone: p.o.TimeZone,
+		Envelope: env, Names: facts.Names, Game: game, Limits: facts.Limits, Reader: reader, Placement: s.Rules.Placement.String(),
+		Software: p.o.Software, Contract: Contract, Locales: []string{"en"}, ConfigHash: facts.ConfigHash, TimeZone: p.o.TimeZone,
 		PublicKey: p.o.Key.Public().(ed25519.PublicKey),
 	}
 }

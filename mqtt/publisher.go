@@ -71,12 +71,9 @@ type Options struct {
 	Site, Table string // contract.md: [a-z0-9][a-z0-9-]{0,31}
 	Epoch       string // id of the journal
 	Instance    string // of this process; optional: random
-	Names       map[string]string
 	Software    Software
 	Reader      Reader
 	TimeZone    string
-	Relaxed     []string           // besides the rules, what is looser than usual
-	ConfigHash  string             // of the effective configuration, without secrets
 	Key         ed25519.PrivateKey // the table's, which signs the chain's heads
 	Sim         bool               // everything comes from a simulated shoe
 

@@ -3,6 +3,7 @@ package mqtt
 import (
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -45,8 +46,11 @@ func newTable(t testing.TB, seed uint64) *table {
 	}
 }
 
+var factsOfTests = Facts{Setup: Setup{ConfigHash: strings.Repeat("c", 64)}}
+
 func (d *table) outbox() Outbox {
 	return Outbox{
+		Facts: func() *Facts { return &factsOfTests },
 		Events: func(after uint64, max int) ([]Record, error) {
 			d.mu.Lock()
 			defer d.mu.Unlock()

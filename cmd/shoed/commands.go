@@ -37,8 +37,6 @@ type desk struct {
 	Masked *bool        `json:"masked,omitempty"` // the reader masks faces; nil until it has told a card
 }
 
-func (d *desk) facts() *mqtt.Facts { return &mqtt.Facts{Limits: d.Limits, Masked: d.Masked} }
-
 // command takes what a recorded command said of the table.
 func (d *desk) command(rec journal.Record) error {
 	var g mqtt.Given
@@ -114,8 +112,11 @@ func (c *core) command(ctx context.Context, r request) error {
 	}
 	if c.desk != d {
 		c.desk = d
-		c.facts.Store(d.facts())
+		c.tellFacts()
 		c.adopted()
+	}
+	if err := c.reconfigure(ctx); err != nil {
+		return err
 	}
 	for i := range answers {
 		c.gate.Count(answers[i].reply.Code)
@@ -201,7 +202,7 @@ func (c *core) approve(next *round.State, d *desk, second *request) []answered {
 	delete(c.waiting, args.CmdID)
 	both := first.request
 	both.by += "+" + second.by
-	outcome := c.gate.Expected(&both.Request, &c.state)
+	outcome := c.gate.Stands(&both.Request, &c.state)
 	if outcome == nil {
 		outcome = c.perform(next, d, &both)
 	}
@@ -250,6 +251,8 @@ func (c *core) perform(next *round.State, d *desk, r *request) *mqtt.Reply {
 			return mqtt.Refuse(mqtt.CodeNotApplicable, "%v", err)
 		}
 		return &mqtt.Reply{Status: mqtt.Accepted, Code: mqtt.CodeOK, Message: "it goes to the reader"}
+	case "config-reload":
+		return c.reloadFor(r)
 	default:
 		return mqtt.Refuse(mqtt.CodeNotApplicable, "this table cannot do %s", r.Name)
 	}

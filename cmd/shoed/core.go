@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -32,8 +33,10 @@ type core struct {
 	clock    func(time.Time) time.Time // wall time to table time; they differ in a demonstration only
 	adopted  func()                    // something new is durable
 	tableID  string
-	gate     *mqtt.Gate             // what commands must pass
-	replay   func(mqtt.Replay) bool // sends events again; false when it cannot now
+	gate     *mqtt.Gate              // what commands must pass
+	replay   func(mqtt.Replay) bool  // sends events again; false when it cannot now
+	reread   func() (*change, error) // reads the configuration again; nil without one
+	hangups  <-chan os.Signal        // each asks for that; nil for none
 
 	records  []journal.Record // of the step being made
 	unsaid   []journal.Record // chunks that led to nothing, durable within a second
@@ -46,10 +49,12 @@ type core struct {
 	orders  chan []byte        // to the reader
 	waiting map[string]waiting // commands that wait for a second person, by id
 	desk    desk               // what people said of the table
+	setup   mqtt.Setup         // what info tells of the configuration in force
+	next    *change            // the configuration that waits until no round is open; nil for none
 
 	recent recent                      // the newest durable events, for the publisher
 	table  atomic.Pointer[round.State] // the adopted state, for readers
-	facts  atomic.Pointer[mqtt.Facts]  // of the desk, for readers
+	facts  atomic.Pointer[mqtt.Facts]  // of desk and setup, for readers
 	health atomic.Pointer[coreHealth]
 }
 
@@ -124,19 +129,17 @@ func (c *core) restore(rules round.Rules) error {
 	if err := again.done(); err != nil {
 		return err
 	}
-	c.facts.Store(c.desk.facts())
-	if c.state.NextRules != rules {
-		c.log.Info("the rules change with the next shoe", "code", "rules.changed", "now", c.state.Rules.Texts(), "then", rules.Texts())
-	}
+	c.tellFacts()
+	c.sayRules(rules)
 	if ok && same && c.state.NextRules == rules {
 		return nil
 	}
 	c.state.NextRules = rules
-	return c.journal.Append([]journal.Record{c.snapshot(time.Now())})
+	return c.journal.Append([]journal.Record{c.snapshot(c.state, time.Now())})
 }
 
-func (c *core) snapshot(at time.Time) journal.Record {
-	body, err := json.Marshal(snapshot{Program: c.program, Version: version, State: c.state, Decoder: c.decoder.Snapshot(), Desk: c.desk})
+func (c *core) snapshot(s round.State, at time.Time) journal.Record {
+	body, err := json.Marshal(snapshot{Program: c.program, Version: version, State: s, Decoder: c.decoder.Snapshot(), Desk: c.desk})
 	if err != nil {
 		panic(err) // numbers and texts always marshal
 	}
@@ -267,14 +270,30 @@ func (c *core) run(ctx context.Context, queue *device.Queue, commands <-chan req
 			err = c.signal(ctx, s)
 		case r := <-commands:
 			err = c.command(ctx, r)
+		case <-c.hangups:
+			c.hangup()
 		case <-limits.C:
 			err = c.limits(ctx)
 		case <-second.C:
 			err = c.everySecond(ctx)
 		}
+		if err == nil {
+			err = c.reconfigure(ctx)
+		}
 		if err != nil {
 			return err
 		}
+	}
+}
+
+func (c *core) tellFacts() {
+	c.facts.Store(&mqtt.Facts{Limits: c.desk.Limits, Masked: c.desk.Masked, Setup: c.setup})
+}
+
+// sayRules logs that other rules than those so far are to come.
+func (c *core) sayRules(rules round.Rules) {
+	if c.state.NextRules != rules {
+		c.log.Info("the rules change with the next shoe", "code", "rules.changed", "now", c.state.Rules.Texts(), "then", rules.Texts())
 	}
 }
 
@@ -333,7 +352,7 @@ func (c *core) learnMask(inputs []scanner.Reading) {
 		masked := in.Card == round.Masked
 		if c.desk.Masked == nil || *c.desk.Masked != masked {
 			c.desk.Masked = &masked
-			c.facts.Store(c.desk.facts())
+			c.tellFacts()
 		}
 	}
 }
@@ -452,7 +471,7 @@ func (c *core) snapshotAtShoe() error {
 			continue
 		}
 		// Should this fail for want of room, the last snapshot still serves.
-		if err := c.journal.Append([]journal.Record{c.snapshot(c.events[i].At)}); err != nil && !errors.Is(err, journal.ErrFull) {
+		if err := c.journal.Append([]journal.Record{c.snapshot(c.state, c.events[i].At)}); err != nil && !errors.Is(err, journal.ErrFull) {
 			return err
 		}
 		return c.prune()

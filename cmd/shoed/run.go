@@ -1,12 +1,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -22,6 +23,9 @@ func runCommand() *cobra.Command {
 		Short: "Run the table",
 		Args:  args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			hangups := make(chan os.Signal, 1) // from here on SIGHUP does not end the program
+			signal.Notify(hangups, syscall.SIGHUP)
+			defer signal.Stop(hangups)
 			cfg, err := loadConfig(configPath)
 			if err != nil {
 				return err
@@ -30,8 +34,9 @@ func runCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			log, level := newLog(cfg.Log, cmd.ErrOrStderr())
 			s := &service{
-				cfg: cfg, rules: rules, build: thisBuild(), log: newLog(cfg.Log, cmd.ErrOrStderr()),
+				cfg: cfg, rules: rules, build: thisBuild(), log: log, level: level, path: configPath, hangups: hangups,
 				clock: wall,
 			}
 			s.log.Info("starting", "code", "starting", "version", s.build.version, "sha256", s.build.sha256,
@@ -55,17 +60,18 @@ func loadConfig(path string) (*config.Config, error) {
 	return config.Load(path, env)
 }
 
-// configRules applies the configured rules; an error names the place of the
-// wrong one.
+// configRules applies the configured rules; an error names the places of all
+// that are wrong.
 func configRules(cfg *config.Config) (round.Rules, error) {
 	rules := round.DefaultRules()
-	if err := setTables(&rules, cfg.BetsFile, cfg.InsuranceFile); err != nil {
-		return rules, err
-	}
+	wrong := setTables(&rules, cfg.BetsFile, cfg.InsuranceFile)
 	for i, text := range cfg.Rules {
 		if err := rules.Set(text); err != nil {
-			return rules, fmt.Errorf("%v: rules: %w", cfg.Where(fmt.Sprintf("rules[%d]", i)), err)
+			wrong = errors.Join(wrong, fmt.Errorf("%v: rules: %w", cfg.Where(fmt.Sprintf("rules[%d]", i)), err))
 		}
+	}
+	if wrong != nil {
+		return rules, wrong
 	}
 	if rules.RoundStart == round.StartReader && !scanner.Places(cfg.Reader.Protocol) {
 		return rules, fmt.Errorf("%v: rules: round_start=reader, but a %s reader does not say where a round begins: give round_start=bets, button, boxes or first_card",
@@ -96,26 +102,4 @@ func setTable[T any](to *T, path string, parse func(string) (T, error)) error {
 	}
 	*to = table
 	return nil
-}
-
-// newLog writes as configured; auto is text for a terminal and JSON otherwise.
-func newLog(c config.Log, w io.Writer) *slog.Logger {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(c.Level)); err != nil {
-		level = slog.LevelInfo // config has checked it
-	}
-	o := &slog.HandlerOptions{Level: level}
-	if c.Format == "json" || c.Format == "auto" && !isTerminal(w) {
-		return slog.New(slog.NewJSONHandler(w, o))
-	}
-	return slog.New(slog.NewTextHandler(w, o))
-}
-
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

@@ -27,7 +27,7 @@ import (
 
 // service is a whole running table: the parts that run and demo both start.
 type service struct {
-	cfg   *config.Config
+	cfg   *config.Config // at the start; inForce has what a reload has changed
 	rules round.Rules
 	build build
 	log   *slog.Logger
@@ -36,11 +36,15 @@ type service struct {
 
 	decoding scanner.Options
 
-	users     []mqtt.User
+	path    string           // of the configuration, "" for none
+	hangups <-chan os.Signal // each asks to read it again; nil: it cannot be, and what follows is not used
+	level   *slog.LevelVar   // of log
+	inForce *config.Config   // of the core's goroutine
+
 	core      *core
 	gate      *mqtt.Gate
-	retained  atomic.Bool // the broker has given a command that it had kept
-	dual      []string    // commands that take two people
+	rights    mqtt.GateOptions // at the start
+	retained  atomic.Bool      // the broker has given a command that it had kept
 	commands  chan request
 	journal   *journal.Journal
 	key       ed25519.PrivateKey // the table's
@@ -57,10 +61,8 @@ func (s *service) open() error {
 		return fmt.Errorf("journal directory: %w", err)
 	}
 	path := filepath.Join(s.cfg.Journal.Dir, journalFile)
-	j, opening, err := journal.Open(path, journal.Options{
-		MaxAge:   time.Duration(s.cfg.Journal.MaxAgeDays) * 24 * time.Hour,
-		MaxBytes: s.cfg.Journal.MaxBytes,
-	})
+	maxAge, maxBytes := journalBounds(s.cfg)
+	j, opening, err := journal.Open(path, journal.Options{MaxAge: maxAge, MaxBytes: maxBytes})
 	if err != nil {
 		return err
 	}
@@ -81,17 +83,20 @@ func (s *service) openCore() error {
 	if err != nil {
 		return err
 	}
-	rights, err := accessRights(s.cfg)
-	if err != nil {
+	if s.rights, err = accessRights(s.cfg); err != nil {
 		return err
 	}
-	rights.Epoch, s.users = s.journal.Epoch(), rights.Users
-	s.gate, s.dual = mqtt.NewGate(rights), rights.Dual
+	s.rights.Epoch = s.journal.Epoch()
+	s.gate = mqtt.NewGate(s.rights)
 	s.commands = make(chan request, commandsWaiting)
 	s.core = &core{
 		tableID: s.cfg.Table.ID, gate: s.gate, waiting: map[string]waiting{}, orders: make(chan []byte), protocol: s.cfg.Reader.Protocol, replay: func(mqtt.Replay) bool { return false },
 		journal: s.journal, decoder: decoder, reader: s.cfg.Reader.Name,
-		program: s.build.sha256, log: s.log, clock: s.clock, adopted: func() {},
+		program: s.build.sha256, log: s.log, clock: s.clock, adopted: func() {}, setup: setupOf(s.cfg, &s.rights),
+	}
+	if s.hangups != nil {
+		s.inForce = s.cfg
+		s.core.hangups, s.core.reread = s.hangups, s.reread
 	}
 	if err := s.core.restore(s.rules); err != nil {
 		return err
@@ -134,11 +139,16 @@ func accessRights(cfg *config.Config) (mqtt.GateOptions, error) {
 	return o, nil
 }
 
+// setupOf is what info tells of a configuration.
+func setupOf(cfg *config.Config, rights *mqtt.GateOptions) mqtt.Setup {
+	return mqtt.Setup{Names: tableNames(cfg), Relaxed: relaxed(rights.Dual), ConfigHash: cfg.Hash()}
+}
+
 // relaxed names what is looser here than the usual dual control.
-func (s *service) relaxed() []string {
+func relaxed(dual []string) []string {
 	for _, name := range []string{"void", "manual", "correct"} {
-		if !slices.Contains(s.dual, name) {
-			return []string{"dual=" + cmp.Or(strings.Join(s.dual, "+"), "none")}
+		if !slices.Contains(dual, name) {
+			return []string{"dual=" + cmp.Or(strings.Join(dual, "+"), "none")}
 		}
 	}
 	return nil
@@ -162,10 +172,10 @@ func (s *service) openMQTT() error {
 		Servers: servers, User: user, Password: password,
 		TLS:      brokerTLS(m),
 		ClientID: cmp.Or(m.ClientID, "shoed-"+s.cfg.Table.Site+"-"+s.cfg.Table.ID),
-		Site:     s.cfg.Table.Site, Table: s.cfg.Table.ID, Epoch: s.journal.Epoch(), Names: tableNames(s.cfg),
+		Site:     s.cfg.Table.Site, Table: s.cfg.Table.ID, Epoch: s.journal.Epoch(),
 		Software: mqtt.Software{Version: s.build.version, Commit: s.build.commit, SHA256: s.build.sha256},
 		Reader:   mqtt.Reader{Protocol: s.cfg.Reader.Protocol, Device: s.cfg.Reader.Device},
-		TimeZone: timeZone(), Sim: s.sim, Key: s.key, ConfigHash: s.cfg.Hash(), Relaxed: s.relaxed(),
+		TimeZone: timeZone(), Sim: s.sim, Key: s.key,
 		Window:       m.Window,
 		KeepAlive:    time.Duration(m.KeepAliveS) * time.Second,
 		WriteTimeout: time.Duration(m.WriteTimeoutMS) * time.Millisecond,
@@ -193,13 +203,13 @@ func (s *service) openBroker() error {
 	m := &s.cfg.MQTT
 	b, err := mqtt.OpenBroker(mqtt.BrokerOptions{
 		TCP: m.Listen, WebSocket: listenAt(m.ListenWS), CertFile: m.ListenCertFile, KeyFile: m.ListenKeyFile,
-		Users: s.users, PasswordFile: s.cfg.Access.PasswordFile, Site: s.cfg.Table.Site, Table: s.cfg.Table.ID, Log: s.log,
+		Users: s.rights.Users, PasswordFile: s.cfg.Access.PasswordFile, Site: s.cfg.Table.Site, Table: s.cfg.Table.ID, Log: s.log,
 	})
 	if err != nil {
 		return err
 	}
 	s.broker = b
-	s.log.Info("embedded broker", "code", "broker.opened", "mqtt", b.TCP, "websocket", b.WebSocket, "users", len(s.users))
+	s.log.Info("embedded broker", "code", "broker.opened", "mqtt", b.TCP, "websocket", b.WebSocket, "users", len(s.rights.Users))
 	return nil
 }
 
