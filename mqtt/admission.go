@@ -22,6 +22,9 @@ const (
 	succeedWait = 2 * brokerWrite
 )
 
+// refusedRight is one message for what a user does.
+const refusedRight = "a user was refused at the broker: its role may not do this"
+
 // admission is the library's hook for who may connect and do what. Without
 // users it asks nobody, and everybody may do everything.
 type admission struct {
@@ -139,7 +142,7 @@ func (h *admission) knows(cl *mochi.Client, c *packets.ConnectParams) bool {
 		return h.refuse(cl, "client_id_refused", "a client was refused at the broker: another user has its client id", "client", bounded(cl.ID))
 	}
 	if c.WillFlag && !u.access.mayWrite(c.WillTopic) {
-		return h.refuse(cl, "right_refused", "a client was refused at the broker: its user may not write its will's topic", "topic", bounded(c.WillTopic))
+		return h.refuse(cl, "right_refused", refusedRight, "does", "will", "topic", bounded(c.WillTopic))
 	}
 	return true
 }
@@ -173,9 +176,9 @@ func (h *admission) OnACLCheck(cl *mochi.Client, topic string, write bool) bool 
 	u, _ := h.login(cl.Properties.Username)
 	switch {
 	case write && !u.access.mayWrite(topic):
-		return h.refuse(cl, "right_refused", "a publication was refused at the broker: its user may not write this topic", "topic", bounded(topic))
+		return h.refuse(cl, "right_refused", refusedRight, "does", "write", "topic", bounded(topic))
 	case !write && !u.access.mayRead(topic):
-		return h.refuse(cl, "right_refused", "a subscription was refused at the broker: its user may not read all of it", "topic", bounded(topic))
+		return h.refuse(cl, "right_refused", refusedRight, "does", "read", "topic", bounded(topic))
 	}
 	return true
 }

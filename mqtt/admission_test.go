@@ -562,7 +562,7 @@ func TestRefusalsAreLogged(t *testing.T) {
 		second.Write(w.conn)
 		w.until(func(packets.ControlPacket) bool { return false })
 	}
-	if n := g.log.count("level=WARN"); n != 1 || g.log.count("code=right_refused user=board-1 from=127.0.0.1 topic="+Topic(site, desk, "audit")) != 1 {
+	if n := g.log.count("level=WARN"); n != 1 || g.log.count("code=right_refused user=board-1 from=127.0.0.1 does=read topic="+Topic(site, desk, "audit")) != 1 {
 		t.Errorf("%d warnings:\n%s", n, g.log)
 	}
 	if g.log.count("second connect") == 0 {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -80,7 +81,7 @@ type waiting struct {
 func (c *core) command(ctx context.Context, r request) error {
 	rec, seen, err := c.journal.Command(source(&r.Request))
 	if err != nil {
-		c.log.Error("a command is refused: the journal cannot be read", "code", "command.unread", "error", err)
+		c.tell(slog.LevelError, "command.unread", "a command is refused: the journal cannot be read", "cause", err)
 		r.told(c.state.Seq, &mqtt.Reply{CmdID: r.Command.CmdID, Status: mqtt.Failed, Code: mqtt.CodeInternal, Message: "the journal cannot be read"})
 		return nil
 	}
@@ -115,7 +116,7 @@ func (c *core) command(ctx context.Context, r request) error {
 		c.tellFacts()
 		c.adopted()
 	}
-	if err := c.reconfigure(ctx); err != nil {
+	if err := c.reconfigure(ctx); err != nil { // before anybody is told that it is in force
 		return err
 	}
 	for i := range answers {

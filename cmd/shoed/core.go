@@ -43,7 +43,8 @@ type core struct {
 	events   []round.Event
 	cause    string // of these events: the command's source, "" without one
 	readings []scanner.Reading
-	refused  uint64 // refusals already logged
+	refused  uint64             // refusals already logged
+	repeats  map[string]*repeat // messages that tell has logged, by code and cause
 
 	parts   []part             // of the machine, watched
 	orders  chan []byte        // to the reader
@@ -306,13 +307,13 @@ func (c *core) signal(ctx context.Context, s device.Signal) error {
 	case device.Received:
 		return c.chunk(ctx, at, s.Bytes)
 	case device.Up:
-		c.log.Info("reader connected", "code", "reader.up", "device", c.reader)
+		c.tell(slog.LevelInfo, "reader.up", "reader connected", "device", c.reader)
 		return c.take(ctx, round.Input{At: at, Kind: round.InLink, Name: c.reader, On: true})
 	case device.Down:
-		c.log.Warn("reader not connected", "code", "reader.down", "device", c.reader, "cause", s.Cause)
+		c.tell(slog.LevelWarn, "reader.down", "reader not connected", "device", c.reader, "cause", s.Cause)
 		return c.take(ctx, round.Input{At: at, Kind: round.InLink, Name: c.reader})
 	case device.Lost:
-		c.log.Error("bytes of the reader were lost: they came faster than they could be kept", "code", "reader.overflow", "bytes", s.LostBytes)
+		c.tell(slog.LevelError, "reader.overflow", "bytes of the reader were lost: they came faster than they could be kept", "bytes", s.LostBytes)
 		return c.take(ctx, round.Input{At: at, Kind: round.InReader, Reader: round.ReaderGap})
 	}
 	return nil
@@ -416,7 +417,7 @@ func (c *core) commit(ctx context.Context, next round.State) error {
 		if !held {
 			held = true
 			c.report(func(h *coreHealth) { h.storage = err.Error() })
-			c.log.Error("the journal cannot be written: the table holds until it can", "code", "storage.lost", "cause", err)
+			c.tell(slog.LevelError, "storage.lost", "the journal cannot be written: the table holds until it can", "cause", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -426,7 +427,7 @@ func (c *core) commit(ctx context.Context, next round.State) error {
 	}
 	if held {
 		c.report(func(h *coreHealth) { h.storage = storageOK })
-		c.log.Info("the journal is written again", "code", "storage.restored")
+		c.tell(slog.LevelInfo, "storage.restored", "the journal is written again")
 	}
 	c.unsaid = c.unsaid[:0]
 	c.recent.add(c.records)
@@ -488,10 +489,10 @@ func (c *core) prune() error {
 		return err
 	}
 	if p.Records > 0 {
-		c.log.Info("old journal records dropped", "code", "journal.pruned", "records", p.Records, "bytes_left", p.Bytes)
+		c.log.Debug("old journal records dropped", "code", "journal.pruned", "records", p.Records, "bytes_left", p.Bytes)
 	}
 	if p.Kept != "" {
-		c.log.Warn("the journal is over its bound", "code", "journal.over_bound", "why", p.Kept, "bytes", p.Bytes)
+		c.tell(slog.LevelWarn, "journal.over_bound", "the journal is over its bound", "cause", p.Kept, "bytes", p.Bytes)
 	}
 	return nil
 }
@@ -515,7 +516,7 @@ func (c *core) limits(ctx context.Context) error {
 func (c *core) everySecond(ctx context.Context) error {
 	total := uint64(0)
 	stats := c.decoder.Stats()
-	counts := []any{"code", "reader.refused"}
+	var counts []any
 	for _, reason := range scanner.Reasons() {
 		if n := stats.Refused[reason]; n > 0 {
 			total += n
@@ -524,8 +525,9 @@ func (c *core) everySecond(ctx context.Context) error {
 	}
 	if total > c.refused {
 		c.refused = total
-		c.log.Warn("frames of the reader refused, counted since the start of the journal", counts...)
+		c.tell(slog.LevelWarn, "reader.refused", "frames of the reader refused, counted since the start of the journal", counts...)
 	}
+	c.settle(time.Now())
 	if err := c.flush(); err != nil && !errors.Is(err, journal.ErrFull) && !errors.Is(err, journal.ErrIO) {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 )
 
@@ -33,7 +34,11 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 // report prints an error once and returns the exit code: 1 for a failure, 2
 // for a command line that cannot be understood.
 func report(err error, stderr io.Writer) int {
-	fmt.Fprintln(stderr, "shoed:", err)
+	text := "shoed: " + err.Error()
+	if isJournal(stderr) { // takes each line for itself
+		text = isError + strings.ReplaceAll(text, "\n", "\n"+isError)
+	}
+	fmt.Fprintln(stderr, text)
 	var usage usageError
 	if errors.As(err, &usage) {
 		return 2
