@@ -117,7 +117,7 @@ var sections = []section{
 	}},
 	{"log", "The program's own log.", []key{
 		{name: "level", value: "info", doc: "What is logged", accepts: oneOf("debug", "info", "warn", "error"), takes: Reload},
-		{name: "format", value: "auto", doc: "How; auto is text for a terminal and JSON otherwise", accepts: oneOf("auto", "text", "json")},
+		{name: "format", value: "auto", doc: "How; auto is text for the systemd journal, with priorities, and for a terminal, JSON otherwise", accepts: oneOf("auto", "text", "json")},
 	}},
 }
 
