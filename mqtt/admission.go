@@ -109,7 +109,11 @@ func (b *Broker) Admit(l *Logins) {
 
 // login is that of a name; the zero one, which may nothing, of a stranger.
 func (h *admission) login(name []byte) (l login, known bool) {
-	l, known = (*h.users.Load())[string(name)]
+	users := h.users.Load()
+	if users == nil { // nobody is asked
+		return login{}, false
+	}
+	l, known = (*users)[string(name)]
 	return l, known
 }
 

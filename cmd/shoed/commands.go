@@ -220,7 +220,7 @@ func (c *core) expire(ctx context.Context) error {
 		}
 		delete(c.waiting, id)
 		a := answered{w.request, *mqtt.Refuse(mqtt.CodeExpired, "no second person approved it within a minute")}
-		if err := c.tell(ctx, &a); err != nil {
+		if err := c.conclude(ctx, &a); err != nil {
 			return err
 		}
 	}
@@ -324,7 +324,7 @@ func (c *core) follow(ctx context.Context, a *answered) error {
 	switch wanted, isReplay := a.reply.Result.(mqtt.Replay); {
 	case isReplay && !c.replay(wanted):
 		a.reply = mqtt.Reply{Status: mqtt.Failed, Code: mqtt.CodeBusy, Message: "too many ask at once: ask again"}
-		return c.tell(ctx, a)
+		return c.conclude(ctx, a)
 	case a.Name == "reader-lock", a.Name == "reader-cancel-error":
 		return c.send(ctx, a)
 	}
@@ -364,11 +364,11 @@ func (c *core) send(ctx context.Context, a *answered) error {
 	default:
 		a.reply = mqtt.Reply{Status: mqtt.Failed, Code: mqtt.CodeNotApplicable, Message: "the reader is not connected, or has not taken the last order yet"}
 	}
-	return c.tell(ctx, a)
+	return c.conclude(ctx, a)
 }
 
-// tell puts a command's last reply on record and gives it.
-func (c *core) tell(ctx context.Context, a *answered) error {
+// conclude puts a command's last reply on record and gives it.
+func (c *core) conclude(ctx context.Context, a *answered) error {
 	c.begin()
 	a.reply.CmdID = a.Command.CmdID
 	if err := a.record(c, c.state.Seq); err != nil {

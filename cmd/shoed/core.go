@@ -46,6 +46,7 @@ type core struct {
 	refused  uint64             // refusals already logged
 	repeats  map[string]*repeat // messages that tell has logged, by code and cause
 
+	begun   chan struct{}      // closed when what a restart means is on record: before, nothing is published
 	parts   []part             // of the machine, watched
 	orders  chan []byte        // to the reader
 	waiting map[string]waiting // commands that wait for a second person, by id
@@ -257,6 +258,7 @@ func (c *core) run(ctx context.Context, queue *device.Queue, commands <-chan req
 	if err := c.take(ctx, round.Input{At: c.now(), Kind: round.InRestart}); err != nil {
 		return err
 	}
+	close(c.begun)
 	second := time.NewTicker(flushEvery)
 	defer second.Stop()
 	limits := time.NewTicker(lateMost)

@@ -148,7 +148,7 @@ func demoService(o demoOptions, dir, port string, errs io.Writer) (*service, err
 	cfg.MQTT.Listen, cfg.MQTT.Servers = demoBroker(o.mqtt)
 	begun := time.Now()
 	return &service{
-		cfg: cfg, rules: round.DefaultRules(), build: thisBuild(), sim: true,
+		cfg: cfg, rules: demoRules(o.speed), build: thisBuild(), sim: true,
 		// The shoe is faster than life but this machine's delays are not, so
 		// copies keep their window in wall time.
 		decoding: scanner.Options{DuplicateWindow: time.Duration(float64(scanner.DuplicateWindow) * max(o.speed, 1))},
@@ -158,6 +158,17 @@ func demoService(o demoOptions, dir, port string, errs io.Writer) (*service, err
 		},
 	}, nil
 }
+
+// demoRules give the simulated dealer as long for a card as this machine may
+// stall, however fast the shoe is.
+func demoRules(speed float64) round.Rules {
+	rules := round.DefaultRules()
+	rules.DrawWaitMS = max(rules.DrawWaitMS, uint32(stallMS*speed))
+	return rules
+}
+
+// stallMS is how long a busy machine may leave the simulation standing.
+const stallMS = 3000
 
 // demoBroker chooses where the embedded broker listens, or the broker that is
 // there already. Without an address: the usual port, or any if that is taken.

@@ -78,8 +78,8 @@ func message(folder string, in ast.Decl, call *ast.CallExpr) (m logged, ok bool)
 	f, forwarded := forwards[folder+" "+name]
 	switch {
 	case forwarded:
-		m.code, m.what = literal(call.Args[f.code]), written(call.Args[f.what])
-		m.urgent = written(call.Args[0]) != "slog.LevelInfo"
+		m.code, m.what = literal(call.Args[f.code]), wording(call.Args[f.what])
+		m.urgent = wording(call.Args[0]) != "slog.LevelInfo"
 		return m, true
 	case name == "Log" && len(call.Args) > 2, len(call.Args) > 0 && (name == "Debug" || name == "Info" || name == "Warn" || name == "Error"):
 	default:
@@ -90,7 +90,7 @@ func message(folder string, in ast.Decl, call *ast.CallExpr) (m logged, ok bool)
 			return m, false
 		}
 	}
-	m.what, m.urgent = written(call.Args[0]), name == "Warn" || name == "Error"
+	m.what, m.urgent = wording(call.Args[0]), name == "Warn" || name == "Error"
 	for i := 1; i+1 < len(call.Args); i += 2 {
 		if literal(call.Args[i]) == "code" {
 			m.code = literal(call.Args[i+1])
@@ -107,17 +107,17 @@ func literal(e ast.Expr) string {
 	return ""
 }
 
-// written is an expression as it is written, near enough.
-func written(e ast.Expr) string {
+// wording is an expression as it is written, near enough.
+func wording(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.BasicLit:
 		return e.Value
 	case *ast.Ident:
 		return e.Name
 	case *ast.SelectorExpr:
-		return written(e.X) + "." + e.Sel.Name
+		return wording(e.X) + "." + e.Sel.Name
 	case *ast.BinaryExpr:
-		return written(e.X) + e.Op.String() + written(e.Y)
+		return wording(e.X) + e.Op.String() + wording(e.Y)
 	}
 	return fmt.Sprintf("%T", e)
 }

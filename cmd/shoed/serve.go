@@ -90,7 +90,7 @@ func (s *service) openCore() error {
 	s.gate = mqtt.NewGate(s.rights)
 	s.commands = make(chan request, commandsWaiting)
 	s.core = &core{
-		tableID: s.cfg.Table.ID, gate: s.gate, waiting: map[string]waiting{}, orders: make(chan []byte), protocol: s.cfg.Reader.Protocol, replay: func(mqtt.Replay) bool { return false },
+		tableID: s.cfg.Table.ID, gate: s.gate, waiting: map[string]waiting{}, orders: make(chan []byte), begun: make(chan struct{}), protocol: s.cfg.Reader.Protocol, replay: func(mqtt.Replay) bool { return false },
 		journal: s.journal, decoder: decoder, reader: s.cfg.Reader.Name,
 		program: s.build.sha256, log: s.log, clock: s.clock, adopted: func() {}, setup: setupOf(s.cfg, &s.rights),
 	}
@@ -341,7 +341,14 @@ func (s *service) serve(ctx context.Context) error {
 	deciding, stopDeciding := context.WithCancel(context.WithoutCancel(ctx))
 	core := task(func() error { return s.core.run(deciding, queue, s.commands) })
 	publishing, stopPublishing := context.WithCancelCause(context.WithoutCancel(ctx))
-	publisher := task(func() error { return s.publisher.Run(publishing) })
+	publisher := task(func() error {
+		select {
+		case <-s.core.begun:
+			return s.publisher.Run(publishing)
+		case <-publishing.Done():
+			return nil
+		}
+	})
 	controlling := task(func() error { serveControl(deciding, listener, s.gate, s.commands); return nil })
 	measuring := task(func() error { s.serveMetrics(deciding); return nil })
 
