@@ -31,6 +31,8 @@ type Config struct {
 	Metrics Metrics `mapstructure:"metrics"`
 	Log     Log     `mapstructure:"log"`
 
+	Spares []Reader `mapstructure:"-"` // readers that are not in use at first
+
 	places map[string]Place // where each value that is not a default was given
 }
 
@@ -131,7 +133,8 @@ func Load(path string, env []string) (*Config, error) {
 	c := &Config{places: inFile.places}
 	maps.Copy(c.places, inEnv.places)
 	problems := append(inFile.problems, inEnv.problems...)
-	v, err := layer(file, inEnv.values)
+	first, others := split(file)
+	v, err := layer(first, inEnv.values)
 	if len(problems) > 0 {
 		if err == nil {
 			problems = append(problems, checkEach(c, v, problems)...)
@@ -146,7 +149,8 @@ func Load(path string, env []string) (*Config, error) {
 		return nil, fmt.Errorf("configuration %s: %w", path, err)
 	}
 	c.MQTT.Password = newSecret(v.GetString("mqtt.password"))
-	if problems = append(checkEach(c, v, nil), checkTogether(c, env)...); len(problems) > 0 {
+	problems = append(checkEach(c, v, nil), c.setSpares(others)...)
+	if problems = append(problems, checkTogether(c, env)...); len(problems) > 0 {
 		return nil, newError(problems)
 	}
 	return c, nil
@@ -188,13 +192,12 @@ func read(path string) ([]byte, error) {
 }
 
 // layer lays defaults, file and environment over each other.
-func layer(file []byte, env map[string]any) (*viper.Viper, error) {
+func layer(file map[string]any, env map[string]any) (*viper.Viper, error) {
 	v := viper.New()
 	for k := range keys() {
 		v.SetDefault(k.path, k.value)
 	}
-	v.SetConfigType("toml")
-	if err := v.ReadConfig(bytes.NewReader(file)); err != nil {
+	if err := v.MergeConfigMap(file); err != nil {
 		return nil, err
 	}
 	for path, value := range env {

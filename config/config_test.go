@@ -158,7 +158,7 @@ func TestEveryKeyReachesItsField(t *testing.T) {
 		sections := reflect.ValueOf(*c)
 		for i := range sections.NumField() {
 			s := sections.Type().Field(i)
-			if !s.IsExported() {
+			if !s.IsExported() || s.Name == "Spares" { // which have their own test
 				continue
 			}
 			if s.Type.Kind() != reflect.Struct {
@@ -225,7 +225,7 @@ func TestTypos(t *testing.T) {
 		{"[reader.line]\nx = 1", "1:2: reader.line: no such section; remove it, or see the example for the names there are"},
 		{"[reader.name]\nx = 1", `1:2: reader.name: is a single setting, not a section; write name = "reader"`},
 		{"[rules]\ndecks = 8", "1:2: rules: is a single setting, not a section; write rules = []"},
-		{"[[reader]]\nname = 'x'", "1:3: reader: is given as a list of sections; write [reader]"},
+		{"[[log]]\nlevel = 'info'", "1:3: log: is given as a list of sections; write [log]"},
 		{"reader = 5", "1:1: reader: is a section, not a single setting; write [reader] on a line of its own"},
 	} {
 		want(t, problems(t, c.text), "shoed.toml:"+c.want)

@@ -23,7 +23,7 @@ func (c *Config) Settings() []Setting {
 		}
 		all = append(all, s)
 	}
-	return all
+	return append(all, c.spareSettings()...)
 }
 
 // String is the setting as the file has it, "key = value".
@@ -50,6 +50,9 @@ func (c *Config) Reload(next *Config) (inForce *Config, applied, restart []strin
 			to.Set(from)
 			applied = append(applied, k.path)
 		}
+	}
+	if !reflect.DeepEqual(c.Spares, next.Spares) {
+		restart = append(restart, "the other readers")
 	}
 	return &merged, applied, restart
 }

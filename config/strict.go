@@ -22,9 +22,10 @@ type source struct {
 // document is one file being compared with the keys.
 type document struct {
 	source
-	file   string
-	parser unstable.Parser
-	seen   map[string]spelling // by name in lower case; sections in brackets
+	file    string
+	parser  unstable.Parser
+	seen    map[string]spelling // by name in lower case; sections in brackets
+	readers int                 // [[reader]] sections so far
 }
 
 type spelling struct {
@@ -49,6 +50,13 @@ func strict(file string, text []byte) source {
 			continue
 		}
 		in = parts(e)
+		if e.Kind == unstable.ArrayTable && join(in) == readerSection {
+			in = []string{spareSection(d.readers)}
+			d.places[in[0]] = d.keyPlace(e)
+			d.readers++
+			known = true
+			continue
+		}
 		known = d.header(in, e)
 	}
 	d.syntax(d.parser.Error())
@@ -79,7 +87,10 @@ func (d *document) header(in []string, e *unstable.Node) bool {
 func (d *document) pair(in []string, e *unstable.Node) {
 	full := slices.Concat(in, parts(e))
 	path, at, value := join(full), d.keyPlace(e), e.Value()
-	k, isKey := keyAt(path)
+	if len(in) == 1 && strings.HasPrefix(in[0], readerSection+"[") {
+		path = in[0] + "." + join(parts(e))
+	}
+	k, isKey := d.keyAt(path)
 	switch {
 	case d.twice(path, path, at):
 	case isSection(path) && value.Kind == unstable.InlineTable:
@@ -95,12 +106,24 @@ func (d *document) pair(in []string, e *unstable.Node) {
 	}
 }
 
+// keyAt is keyAt, which knows the keys of further readers too.
+func (d *document) keyAt(path string) (key, bool) {
+	for n := 1; n < d.readers; n++ {
+		for k := range readerKeys(n) {
+			if k.path == path {
+				return k, true
+			}
+		}
+	}
+	return keyAt(path)
+}
+
 // value checks the type of a value and notes its place.
 func (d *document) value(k key, e *unstable.Node) {
 	at := d.valuePlace(e)
 	d.places[k.path] = at
 	if found, want := e.Value().Kind, kindOf(k.value); found != want {
-		d.problem(at, k.path, "is %s and should be %s; write such as %s", kindText[found], kindText[want], sample(k.path))
+		d.problem(at, k.path, "is %s and should be %s; write such as %s = %s", kindText[found], kindText[want], k.name, literal(k.value))
 		return
 	}
 	if e.Value().Kind != unstable.Array {
