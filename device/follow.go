@@ -74,7 +74,7 @@ func (f *follower) session(ctx context.Context) error {
 		return err
 	}
 	f.upSince, f.cause = f.now(), nil
-	f.queue.Put(Signal{Kind: Up, At: f.upSince})
+	f.queue.Put(Signal{Kind: Up, Name: f.options.Name, At: f.upSince})
 	writing, stop := context.WithCancel(ctx)
 	written := make(chan struct{})
 	go func() { // ends before the session does
@@ -87,7 +87,7 @@ func (f *follower) session(ctx context.Context) error {
 		if err != nil {
 			return errors.Join(err, line.Close())
 		}
-		f.queue.Put(Signal{Kind: Received, At: c.At, Bytes: c.Bytes})
+		f.queue.Put(Signal{Kind: Received, Name: f.options.Name, At: c.At, Bytes: c.Bytes})
 	}
 }
 
@@ -117,7 +117,7 @@ func (f *follower) down(cause error) {
 			return
 		}
 	}
-	f.queue.Put(Signal{Kind: Down, At: f.now(), Cause: cause})
+	f.queue.Put(Signal{Kind: Down, Name: f.options.Name, At: f.now(), Cause: cause})
 }
 
 // retryLimit is the longest wait after that many failures before this one.

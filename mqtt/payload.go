@@ -334,7 +334,8 @@ type Counts struct {
 
 // Devices are the table's devices: up or down.
 type Devices struct {
-	Reader string `json:"reader"`
+	Reader string `json:"reader"`           // the one in use
+	Active string `json:"active,omitempty"` // its name, once another than the first was put in use
 }
 
 // State is the retained document state/1.0: the table as it has shown itself.
@@ -362,7 +363,7 @@ func StateOf(env Envelope, s *round.State) State {
 			PlayerPair: s.Tally.PlayerPair, BankerPair: s.Tally.BankerPair, Natural: s.Tally.Natural,
 			Rounds: s.Tally.Rounds, Void: s.Tally.Void,
 		},
-		Devices: Devices{Reader: "up"},
+		Devices: Devices{Reader: "up", Active: s.Active},
 		Bets:    map[round.BetsState]string{round.BetsOpen: "open", round.BetsClosed: "closed"}[s.Bets],
 	}
 	if s.ReaderDown {
@@ -538,9 +539,10 @@ type Health struct {
 	UptimeS  int64 `json:"uptime_s"`
 	RSSBytes int64 `json:"rss_bytes"`
 	Machine
-	Reader  *ReaderHealth `json:"reader,omitempty"`
-	MQTT    Backlog       `json:"mqtt"`
-	Storage string        `json:"storage,omitempty"` // ok, full
+	Reader  *ReaderHealth           `json:"reader,omitempty"`  // the one in use
+	Readers map[string]ReaderHealth `json:"readers,omitempty"` // each, where there are several
+	MQTT    Backlog                 `json:"mqtt"`
+	Storage string                  `json:"storage,omitempty"` // ok, full
 	// Commands counts since the start what came as a command, by the code of its
 	// reply; of a flood most got none.
 	Commands map[ReplyCode]uint64 `json:"commands,omitempty"`

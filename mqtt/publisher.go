@@ -89,11 +89,12 @@ type Options struct {
 	Command func(user, name string, retained bool, body []byte)
 
 	Outbox       Outbox
-	Clock        func() string               // synced, holdover or unset
-	ReaderHealth func() ReaderHealth         // optional
-	Storage      func() string               // ok or full; optional
-	Machine      func() Machine              // optional
-	Replies      func() map[ReplyCode]uint64 // to commands, counted; optional
+	Clock        func() string                  // synced, holdover or unset
+	ReaderHealth func() ReaderHealth            // optional
+	Readers      func() map[string]ReaderHealth // of each, nil for a table with one; optional
+	Storage      func() string                  // ok or full; optional
+	Machine      func() Machine                 // optional
+	Replies      func() map[ReplyCode]uint64    // to commands, counted; optional
 	Log          *slog.Logger
 
 	Now   func() time.Time                     // optional: time.Now

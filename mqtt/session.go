@@ -587,6 +587,9 @@ func (s *session) publishHealth() error {
 		reader := p.o.ReaderHealth()
 		health.Reader = &reader
 	}
+	if p.o.Readers != nil {
+		health.Readers = p.o.Readers()
+	}
 	if p.o.Storage != nil {
 		health.Storage = p.o.Storage()
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -95,7 +96,7 @@ func (c *core) command(ctx context.Context, r request) error {
 		r.told(g.Seq, &g.Reply)
 		return nil
 	}
-	next, d := c.state, c.desk
+	next, d, before := c.state, c.desk, c.inUse()
 	c.begin()
 	answers := c.decide(&next, &d, &r)
 	for i := range answers {
@@ -108,6 +109,11 @@ func (c *core) command(ctx context.Context, r request) error {
 			}
 		}
 		if err := c.commit(ctx, next); err != nil {
+			return err
+		}
+	}
+	if now := c.inUse(); now != before && !now.up { // put in use without a line
+		if err := c.take(ctx, c.line(now, c.now(), false)); err != nil {
 			return err
 		}
 	}
@@ -230,6 +236,9 @@ func (c *core) expire(ctx context.Context) error {
 // perform makes the effect of a command that may have it.
 func (c *core) perform(next *round.State, d *desk, r *request) *mqtt.Reply {
 	if in, ok := r.Answer(c.now(), r.by); ok {
+		if in.Answer.Do == round.DoSwapReader && !slices.Contains(c.others(), in.Answer.Device) {
+			return mqtt.Refuse(mqtt.CodeNotApplicable, "no such reader that is not in use: %q; there are %q", in.Answer.Device, c.others())
+		}
 		c.cause = source(&r.Request)
 		return c.answer(next, in)
 	}
@@ -344,11 +353,11 @@ func (c *core) order(r *mqtt.Request) ([]byte, error) {
 	}
 	switch {
 	case r.Name == "reader-cancel-error":
-		return scanner.Order(c.protocol, scanner.CancelError, args.Error)
+		return scanner.Order(c.inUse().protocol, scanner.CancelError, args.Error)
 	case args.Off:
-		return scanner.Order(c.protocol, scanner.Unlock, 0)
+		return scanner.Order(c.inUse().protocol, scanner.Unlock, 0)
 	}
-	return scanner.Order(c.protocol, scanner.Lock, 0)
+	return scanner.Order(c.inUse().protocol, scanner.Lock, 0)
 }
 
 // send gives the reader an order that is on record, and says what came of it.
@@ -360,7 +369,7 @@ func (c *core) send(ctx context.Context, a *answered) error {
 	}
 	a.reply = mqtt.Reply{Status: mqtt.Done, Code: mqtt.CodeOK, Message: "sent"}
 	select {
-	case c.orders <- order:
+	case c.inUse().orders <- order:
 	default:
 		a.reply = mqtt.Reply{Status: mqtt.Failed, Code: mqtt.CodeNotApplicable, Message: "the reader is not connected, or has not taken the last order yet"}
 	}
@@ -386,7 +395,7 @@ func (c *core) conclude(ctx context.Context, a *answered) error {
 func (c *core) describe() map[string]any {
 	h := c.health.Load()
 	return map[string]any{
-		"version": version, "program_sha256": c.program, "reader": c.reader, "reader_down": c.state.ReaderDown, "frames": h.reader.Frames,
+		"version": version, "program_sha256": c.program, "reader": c.inUse().name, "reader_down": c.state.ReaderDown, "frames": h.readers[c.inUse().name].Frames,
 		"storage": h.storage, "clock": clockState(), "seq": c.state.Seq, "replies": c.gate.Counts(),
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"sync/atomic"
 	"time"
@@ -23,32 +24,28 @@ import (
 // is fixed: feed, step, make raw bytes and consequences durable together, and
 // only then adopt the state and tell anybody.
 type core struct {
-	journal  *journal.Journal
-	decoder  scanner.Decoder
-	state    round.State
-	reader   string // name of the device whose chunks the decoder gets
-	protocol string // what it speaks
-	program  string // identity of this program: snapshots of another are not compared
-	log      *slog.Logger
-	clock    func(time.Time) time.Time // wall time to table time; they differ in a demonstration only
-	adopted  func()                    // something new is durable
-	tableID  string
-	gate     *mqtt.Gate              // what commands must pass
-	replay   func(mqtt.Replay) bool  // sends events again; false when it cannot now
-	reread   func() (*change, error) // reads the configuration again; nil without one
-	hangups  <-chan os.Signal        // each asks for that; nil for none
+	journal *journal.Journal
+	readers []*reader // the first is in use at first
+	state   round.State
+	program string // identity of this program: snapshots of another are not compared
+	log     *slog.Logger
+	clock   func(time.Time) time.Time // wall time to table time; they differ in a demonstration only
+	adopted func()                    // something new is durable
+	tableID string
+	gate    *mqtt.Gate              // what commands must pass
+	replay  func(mqtt.Replay) bool  // sends events again; false when it cannot now
+	reread  func() (*change, error) // reads the configuration again; nil without one
+	hangups <-chan os.Signal        // each asks for that; nil for none
 
 	records  []journal.Record // of the step being made
 	unsaid   []journal.Record // chunks that led to nothing, durable within a second
 	events   []round.Event
 	cause    string // of these events: the command's source, "" without one
 	readings []scanner.Reading
-	refused  uint64             // refusals already logged
 	repeats  map[string]*repeat // messages that tell has logged, by code and cause
 
 	begun   chan struct{}      // closed when what a restart means is on record: before, nothing is published
 	parts   []part             // of the machine, watched
-	orders  chan []byte        // to the reader
 	waiting map[string]waiting // commands that wait for a second person, by id
 	desk    desk               // what people said of the table
 	setup   mqtt.Setup         // what info tells of the configuration in force
@@ -62,11 +59,11 @@ type core struct {
 
 // coreHealth is what others may know of the core between its steps.
 type coreHealth struct {
-	reader   scanner.Stats
-	bytes    uint64    // taken in from the reader
-	lastRead time.Time // wall time
-	storage  string    // storageOK, or why the journal cannot be written
-	decided  uint64    // rounds since the start
+	readers  map[string]scanner.Stats
+	bytes    uint64               // taken in from all of them
+	lastRead map[string]time.Time // wall time, by reader
+	storage  string               // storageOK, or why the journal cannot be written
+	decided  uint64               // rounds since the start
 }
 
 const storageOK = "ok"
@@ -100,8 +97,10 @@ type snapshot struct {
 	Program string      `json:"program"`
 	Version string      `json:"version"`
 	State   round.State `json:"state"`
-	Decoder []byte      `json:"decoder"`
-	Desk    desk        `json:"desk"`
+	Decoder []byte      `json:"decoder,omitempty"` // of versions that knew one reader
+
+	Decoders map[string][]byte `json:"decoders"` // by reader
+	Desk     desk              `json:"desk"`
 }
 
 // restore brings the core to the end of its journal: the last snapshot, then
@@ -119,7 +118,7 @@ func (c *core) restore(rules round.Rules) error {
 		if err := json.Unmarshal(last.Body, &s); err != nil {
 			return fmt.Errorf("journal record %d: the snapshot of version %s cannot be read by this one: %w", last.No, s.Version, err)
 		}
-		if err := c.decoder.Restore(s.Decoder); err != nil {
+		if err := c.restoreReaders(&s); err != nil {
 			return fmt.Errorf("journal record %d: the decoder's snapshot: %w", last.No, err)
 		}
 		c.state, c.desk, from, same = s.State, s.Desk, last.No+1, s.Program == c.program
@@ -141,7 +140,7 @@ func (c *core) restore(rules round.Rules) error {
 }
 
 func (c *core) snapshot(s round.State, at time.Time) journal.Record {
-	body, err := json.Marshal(snapshot{Program: c.program, Version: version, State: s, Decoder: c.decoder.Snapshot(), Desk: c.desk})
+	body, err := json.Marshal(snapshot{Program: c.program, Version: version, State: s, Decoders: c.snapshots(), Desk: c.desk})
 	if err != nil {
 		panic(err) // numbers and texts always marshal
 	}
@@ -163,8 +162,7 @@ func (r *rerun) record(rec journal.Record) error {
 		if err := r.done(); err != nil {
 			return err
 		}
-		r.readings = inputsOf(c.decoder.Feed(rec.At, rec.Body, r.readings[:0]))
-		c.learnMask(r.readings)
+		r.readings = c.feed(c.reader(rec.Source), rec.At, rec.Body, r.readings[:0])
 	case journal.Input:
 		in, err := round.ParseInput(rec.Body)
 		if err != nil {
@@ -302,18 +300,21 @@ func (c *core) sayRules(rules round.Rules) {
 
 func (c *core) now() time.Time { return c.clock(time.Now()).UTC() }
 
-// signal takes one thing that happened on the reader's line.
+// signal takes one thing that happened on a reader's line.
 func (c *core) signal(ctx context.Context, s device.Signal) error {
 	at := c.clock(s.At).UTC()
+	r := c.reader(s.Name)
 	switch s.Kind {
 	case device.Received:
-		return c.chunk(ctx, at, s.Bytes)
+		return c.chunk(ctx, r, at, s.Bytes)
 	case device.Up:
-		c.tell(slog.LevelInfo, "reader.up", "reader connected", "device", c.reader)
-		return c.take(ctx, round.Input{At: at, Kind: round.InLink, Name: c.reader, On: true})
+		r.up = true
+		c.tell(slog.LevelInfo, "reader.up", "reader connected", "device", r.name)
+		return c.take(ctx, c.line(r, at, true))
 	case device.Down:
-		c.tell(slog.LevelWarn, "reader.down", "reader not connected", "device", c.reader, "cause", s.Cause)
-		return c.take(ctx, round.Input{At: at, Kind: round.InLink, Name: c.reader})
+		r.up = false
+		c.tell(slog.LevelWarn, "reader.down", "reader not connected", "device", r.name, "cause", s.Cause)
+		return c.take(ctx, c.line(r, at, false))
 	case device.Lost:
 		c.tell(slog.LevelError, "reader.overflow", "bytes of the reader were lost: they came faster than they could be kept", "bytes", s.LostBytes)
 		return c.take(ctx, round.Input{At: at, Kind: round.InReader, Reader: round.ReaderGap})
@@ -322,22 +323,25 @@ func (c *core) signal(ctx context.Context, s device.Signal) error {
 }
 
 // chunk takes the bytes of one read.
-func (c *core) chunk(ctx context.Context, at time.Time, b []byte) error {
-	c.readings = c.decoder.Feed(at, b, c.readings[:0])
+func (c *core) chunk(ctx context.Context, r *reader, at time.Time, b []byte) error {
+	c.readings = c.feed(r, at, b, c.readings[:0])
 	c.report(func(h *coreHealth) {
-		h.reader, h.bytes, h.lastRead = c.decoder.Stats(), h.bytes+uint64(len(b)), time.Now()
+		h.readers, h.bytes = c.stats(), h.bytes+uint64(len(b))
+		h.lastRead = maps.Clone(h.lastRead) // others read the old one
+		if h.lastRead == nil {
+			h.lastRead = map[string]time.Time{}
+		}
+		h.lastRead[r.name] = time.Now()
 	})
-	raw := journal.Record{At: at, Kind: journal.Chunk, Source: c.reader, Body: b}
-	inputs := inputsOf(c.readings)
-	if len(inputs) == 0 && len(c.unsaid) < maxUnsaid {
+	raw := journal.Record{At: at, Kind: journal.Chunk, Source: r.name, Body: b}
+	if len(c.readings) == 0 && len(c.unsaid) < maxUnsaid {
 		c.unsaid = append(c.unsaid, raw)
 		return nil
 	}
-	c.learnMask(inputs)
 	next := c.state
 	c.begin(raw)
-	for _, r := range inputs {
-		if err := c.step(&next, r.Input, c.reader); err != nil {
+	for _, reading := range c.readings {
+		if err := c.step(&next, reading.Input, r.name); err != nil {
 			return err
 		}
 	}
@@ -369,13 +373,6 @@ func (c *core) take(ctx context.Context, in round.Input) error {
 		return err
 	}
 	return c.commit(ctx, next)
-}
-
-// beforeStep tells the decoder what an input means for its line.
-func (c *core) beforeStep(in *round.Input) {
-	if in.Kind == round.InLink && in.On && in.Name == c.reader {
-		c.decoder.Reconnect()
-	}
 }
 
 func (c *core) begin(first ...journal.Record) {
@@ -516,24 +513,31 @@ func (c *core) limits(ctx context.Context) error {
 
 // everySecond flushes, says what was refused, and ends what waited too long.
 func (c *core) everySecond(ctx context.Context) error {
-	total := uint64(0)
-	stats := c.decoder.Stats()
-	var counts []any
-	for _, reason := range scanner.Reasons() {
-		if n := stats.Refused[reason]; n > 0 {
-			total += n
-			counts = append(counts, reason.String(), n)
-		}
-	}
-	if total > c.refused {
-		c.refused = total
-		c.tell(slog.LevelWarn, "reader.refused", "frames of the reader refused, counted since the start of the journal", counts...)
+	for _, r := range c.readers {
+		c.sayRefused(r)
 	}
 	c.settle(time.Now())
 	if err := c.flush(); err != nil && !errors.Is(err, journal.ErrFull) && !errors.Is(err, journal.ErrIO) {
 		return err
 	}
 	return errors.Join(c.watch(ctx), c.expire(ctx))
+}
+
+// sayRefused logs that a reader's frames were refused, if more were.
+func (c *core) sayRefused(r *reader) {
+	total := uint64(0)
+	stats := r.decoder.Stats()
+	counts := []any{"device", r.name}
+	for _, reason := range scanner.Reasons() {
+		if n := stats.Refused[reason]; n > 0 {
+			total += n
+			counts = append(counts, reason.String(), n)
+		}
+	}
+	if total > r.refused {
+		r.refused = total
+		c.tell(slog.LevelWarn, "reader.refused", "frames of the reader refused, counted since the start of the journal", counts...)
+	}
 }
 
 // flush makes durable what led to nothing. Should there be no room it stays in

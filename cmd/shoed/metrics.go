@@ -119,7 +119,7 @@ func (m metrics) Collect(out chan<- prometheus.Metric) {
 	}
 	say("table_info", "Which table this is.", prometheus.GaugeValue, 1, "site", m.cfg.Table.Site, "table", m.cfg.Table.ID, "version", m.build.version)
 	for _, reason := range scanner.Reasons() {
-		say("reader_refused_total", "Frames of the reader refused since the journal began.", prometheus.CounterValue, float64(l.core.reader.Refused[reason]), "reason", reason.String())
+		say("reader_refused_total", "Frames of the reader refused since the journal began.", prometheus.CounterValue, float64(l.reader.Refused[reason.String()]), "reason", reason.String())
 	}
 	for priority, n := range activeAlerts(l.table) {
 		say("alerts_active", "Standing alerts.", prometheus.GaugeValue, float64(n), "priority", fmt.Sprintf("P%d", priority))

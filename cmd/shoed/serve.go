@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -79,7 +80,7 @@ func (s *service) open() error {
 }
 
 func (s *service) openCore() error {
-	decoder, err := scanner.New(s.cfg.Reader.Protocol, s.decoding)
+	readers, err := openReaders(s.cfg, s.decoding)
 	if err != nil {
 		return err
 	}
@@ -90,8 +91,8 @@ func (s *service) openCore() error {
 	s.gate = mqtt.NewGate(s.rights)
 	s.commands = make(chan request, commandsWaiting)
 	s.core = &core{
-		tableID: s.cfg.Table.ID, gate: s.gate, waiting: map[string]waiting{}, orders: make(chan []byte), begun: make(chan struct{}), protocol: s.cfg.Reader.Protocol, replay: func(mqtt.Replay) bool { return false },
-		journal: s.journal, decoder: decoder, reader: s.cfg.Reader.Name,
+		tableID: s.cfg.Table.ID, gate: s.gate, waiting: map[string]waiting{}, begun: make(chan struct{}), replay: func(mqtt.Replay) bool { return false },
+		journal: s.journal, readers: readers,
 		program: s.build.sha256, log: s.log, clock: s.clock, adopted: func() {}, setup: setupOf(s.cfg, &s.rights),
 	}
 	if s.hangups != nil {
@@ -101,7 +102,7 @@ func (s *service) openCore() error {
 	if err := s.core.restore(s.rules); err != nil {
 		return err
 	}
-	s.core.report(func(h *coreHealth) { h.reader = decoder.Stats() })
+	s.core.report(func(h *coreHealth) { h.readers = s.core.stats() })
 	s.core.adopt()
 	return nil
 }
@@ -181,7 +182,7 @@ func (s *service) openMQTT() error {
 		WriteTimeout: time.Duration(m.WriteTimeoutMS) * time.Millisecond,
 		Outbox:       s.outbox(),
 		Command:      s.hear,
-		Clock:        clockState, ReaderHealth: s.readerHealth, Storage: func() string { return s.core.health.Load().storage }, Machine: s.machine,
+		Clock:        clockState, ReaderHealth: s.readerHealth, Readers: s.sparesHealth, Storage: func() string { return s.core.health.Load().storage }, Machine: s.machine,
 		Replies: s.gate.Counts,
 		Now:     func() time.Time { return s.clock(time.Now()) }, After: after,
 		Log: s.log,
@@ -293,15 +294,33 @@ func (s *service) hear(user, name string, retained bool, body []byte) {
 	}
 }
 
-func (s *service) readerHealth() mqtt.ReaderHealth {
+// readersHealth is what each reader's decoder has counted.
+func (s *service) readersHealth() map[string]mqtt.ReaderHealth {
 	h := s.core.health.Load()
-	stats := readerStats(h.reader)
-	health := mqtt.ReaderHealth{Frames: stats.Frames, Refused: stats.Refused}
-	if !h.lastRead.IsZero() {
-		age := time.Since(h.lastRead).Milliseconds()
-		health.LastFrameAgeMS = &age
+	all := map[string]mqtt.ReaderHealth{}
+	for name, counted := range h.readers {
+		stats := readerStats(counted)
+		health := mqtt.ReaderHealth{Frames: stats.Frames, Refused: stats.Refused}
+		if at, read := h.lastRead[name]; read {
+			age := time.Since(at).Milliseconds()
+			health.LastFrameAgeMS = &age
+		}
+		all[name] = health
 	}
-	return health
+	return all
+}
+
+// readerHealth is that of the reader in use.
+func (s *service) readerHealth() mqtt.ReaderHealth {
+	return s.readersHealth()[cmp.Or(s.core.table.Load().Active, s.cfg.Reader.Name)]
+}
+
+// sparesHealth is that of all readers, where there are several.
+func (s *service) sparesHealth() map[string]mqtt.ReaderHealth {
+	if len(s.cfg.Spares) == 0 {
+		return nil
+	}
+	return s.readersHealth()
 }
 
 func (s *service) machine() mqtt.Machine { return machine(s.cfg.Journal.Dir, "/sys") }
@@ -337,7 +356,7 @@ func (s *service) serve(ctx context.Context) error {
 		return err
 	}
 	reading, stopReading := context.WithCancel(ctx)
-	following := task(func() error { device.Follow(reading, s.line(), queue, s.core.orders); return nil })
+	following := s.followReaders(reading, queue)
 	deciding, stopDeciding := context.WithCancel(context.WithoutCancel(ctx))
 	core := task(func() error { return s.core.run(deciding, queue, s.commands) })
 	publishing, stopPublishing := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -361,7 +380,7 @@ func (s *service) serve(ctx context.Context) error {
 		reason = errors.New("the table's controller failed")
 	}
 	stopReading()
-	<-following
+	following.Wait()
 	listener.Close()
 	stopDeciding()
 	if !failed {
@@ -383,9 +402,14 @@ func task(f func() error) <-chan error {
 	return done
 }
 
-func (s *service) line() device.Options {
-	r := &s.cfg.Reader
-	return device.Options{Name: r.Name, Address: r.Device, BaudRate: r.BaudRate, DataBits: r.DataBits, Parity: r.Parity, StopBits: r.StopBits}
+// followReaders reads every reader's line until ctx ends.
+func (s *service) followReaders(ctx context.Context, queue *device.Queue) *sync.WaitGroup {
+	var following sync.WaitGroup
+	for i, r := range append([]config.Reader{s.cfg.Reader}, s.cfg.Spares...) {
+		o := device.Options{Name: r.Name, Address: r.Device, BaudRate: r.BaudRate, DataBits: r.DataBits, Parity: r.Parity, StopBits: r.StopBits}
+		following.Go(func() { device.Follow(ctx, o, queue, s.core.readers[i].orders) })
+	}
+	return &following
 }
 
 func (s *service) close() error {

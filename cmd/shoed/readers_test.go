@@ -1,0 +1,98 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"shoed/mqtt"
+	"shoed/round"
+	"shoed/scanner"
+	"shoed/sim"
+)
+
+// TestTwoReaders: the cards of the reader in use are dealt; one of the other is an
+// alert and counts for nothing; a spare takes over in mid-round, over a kill too.
+func TestTwoReaders(t *testing.T) {
+	broker := startMosquitto(t)
+	tb := newTable(t, broker.url(), "burn=none", "round_start=first_card", "shoe.change_unproven=accept")
+	spare, err := sim.OpenPair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer spare.Close()
+	text, err := os.ReadFile(tb.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	two := strings.Replace(string(text), "[reader]\n", "[[reader]]\nname = 'left'\nprotocol = 'barcode'\n", 1) +
+		fmt.Sprintf("[[reader]]\nname = 'right'\nprotocol = 'angel'\ndevice = %q\n", spare.Path)
+	if err := os.WriteFile(tb.config, []byte(two), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tb.plug()
+	auditor := audit(t, broker.url())
+	tb.listening()
+	cards := func(player, banker int) func() bool {
+		return auditor.see(func(a *witness) bool {
+			return a.state.Round != nil && len(a.state.Round.Player.Cards) == player && len(a.state.Round.Banker.Cards) == banker
+		})
+	}
+	stands := func(code string) func() bool {
+		return auditor.see(func(a *witness) bool {
+			for _, i := range a.alerts.Items {
+				if i.Code == code {
+					return true
+				}
+			}
+			return code == ""
+		})
+	}
+	telegram := func(seq byte, face string, to round.To, pos uint8) {
+		t.Helper()
+		c, err := round.ParseCard(face)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := scanner.AngelTelegram(seq, round.Input{Kind: round.InCard, Card: c, To: to, Pos: pos})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := spare.Shoe.Write(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	tb.send([]byte("1090\r")) // the nine of spades
+	eventually(t, "the first card", cards(1, 0))
+	telegram('1', "2h", round.ToPlayer, 1)
+	eventually(t, "the other reader's card", stands("reader.inactive"))
+	if !cards(1, 0)() {
+		t.Error("a card of the reader that is not in use was dealt")
+	}
+	if err := tb.answer("swap_reader", "device=middle"); err == nil || !strings.Contains(err.Error(), `["right"]`) {
+		t.Errorf("a reader that there is not: %v", err)
+	}
+	if err := tb.answer("swap_reader", "device=right"); err != nil {
+		t.Fatal(err)
+	}
+	if err := tb.answer("confirm"); err != nil {
+		t.Fatal(err)
+	}
+	telegram('2', "3h", round.ToBanker, 1)
+	eventually(t, "the spare's card", cards(1, 1))
+	tb.kill()
+	tb.listening()
+	eventually(t, "the question after the kill", stands("power.mid_round"))
+	if err := tb.answer("confirm"); err != nil {
+		t.Fatal(err)
+	}
+	telegram('3', "Td", round.ToPlayer, 2)
+	eventually(t, "the next card", cards(2, 1))
+	tb.send([]byte("1090\r"))
+	eventually(t, "a card of the first, which is not in use now", stands("reader.inactive"))
+	eventually(t, "health of both", auditor.see(func(a *witness) bool {
+		return a.state.Devices == mqtt.Devices{Reader: "up", Active: "right"}
+	}))
+}
