@@ -191,7 +191,9 @@ func (s *storm) post(b *mosquitto) paho.Client {
 
 // live is a table's life: its storms, its end, and what is left of it.
 func (s *storm) live(runs int) {
-	s.tb.stepClock(s.r.IntN(2) == 0)
+	if s.tb.stepClock(0); s.r.IntN(2) == 0 {
+		s.tb.stepClock(to1970())
+	}
 	eventually(s.t, "the table to start", s.up)
 	for n := 1; n <= runs; n++ {
 		s.r = s.dice(n)
@@ -200,7 +202,7 @@ func (s *storm) live(runs int) {
 			return
 		}
 	}
-	s.tb.stepClock(false)
+	s.tb.stepClock(0)
 	s.told = "the end"
 	s.catchUp()
 	if err := s.tb.stop(); err != nil {
@@ -268,14 +270,13 @@ func (s *storm) up() bool {
 	return true
 }
 
-// stepClock sets the table's clock to 1970, where a board without a battery
-// starts, or to now. A table whose clock is stepped must be so from its start.
-func (tb *table) stepClock(back bool) {
+// to1970 is the step to where a board without a battery starts.
+func to1970() time.Duration { return time.Until(time.Unix(3600, 0)) }
+
+// stepClock sets the table's clock, ahead of now or behind. A table whose clock
+// is stepped must be so from its start.
+func (tb *table) stepClock(step time.Duration) {
 	tb.t.Helper()
-	var step time.Duration
-	if back {
-		step = time.Until(time.Unix(3600, 0))
-	}
 	file := filepath.Join(tb.dir, "clock")
 	tb.env = []string{clockSteps + "=" + file}
 	if err := os.WriteFile(file+".new", []byte(step.String()), 0o600); err != nil {
@@ -379,9 +380,9 @@ var faults = []fault{
 		}
 	}},
 	{"clock stepped", func(s *storm) func() {
-		s.tb.stepClock(true)
+		s.tb.stepClock(to1970())
 		s.askSome()
-		return func() { s.tb.stepClock(false) }
+		return func() { s.tb.stepClock(0) }
 	}},
 }
 
@@ -597,7 +598,7 @@ func TestClockNotSet(t *testing.T) {
 	auditor := audit(t, broker.url())
 	tb := newTable(t, broker.url())
 	tb.staffed("")
-	tb.stepClock(true)
+	tb.stepClock(to1970())
 	tb.plug()
 	tb.listening()
 	c := newConsole(t, broker.url())
@@ -616,7 +617,7 @@ func TestClockNotSet(t *testing.T) {
 	eventually(t, "an event of 1970", auditor.see(func(a *witness) bool {
 		return slices.ContainsFunc(a.events, func(e mqtt.Event) bool { return strings.HasPrefix(e.TS, "1970-") && e.Clock == "unset" })
 	}))
-	tb.stepClock(false)
+	tb.stepClock(0)
 	c.send("finn", "pause", pause)
 	if again := c.replied(pause.CmdID, 2); !again.Duplicate || again.Message != first.Message {
 		t.Errorf("again, with the clock right: %+v, want %+v", again, first)
