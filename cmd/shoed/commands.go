@@ -376,15 +376,17 @@ func (c *core) send(ctx context.Context, a *answered) error {
 	return c.conclude(ctx, a)
 }
 
-// conclude puts a command's last reply on record and gives it.
+// conclude puts a command's last reply on record, if it is recorded, and gives it.
 func (c *core) conclude(ctx context.Context, a *answered) error {
-	c.begin()
 	a.reply.CmdID = a.Command.CmdID
-	if err := a.record(c, c.state.Seq); err != nil {
-		return err
-	}
-	if err := c.commit(ctx, c.state); err != nil {
-		return err
+	if c.gate.Records(&a.Request) {
+		c.begin()
+		if err := a.record(c, c.state.Seq); err != nil {
+			return err
+		}
+		if err := c.commit(ctx, c.state); err != nil {
+			return err
+		}
 	}
 	c.gate.Count(a.reply.Code)
 	a.told(c.state.Seq, &a.reply)

@@ -180,7 +180,7 @@ func (s *siege) says(topic string, body []byte) (reply mqtt.Rsp) {
 	return reply
 }
 
-func written(t testing.TB, c mqtt.Command) []byte {
+func bodyOf(t testing.TB, c mqtt.Command) []byte {
 	t.Helper()
 	body, err := json.Marshal(c)
 	if err != nil {
@@ -193,7 +193,7 @@ func changed(t testing.TB, args any, change func(*mqtt.Command)) []byte {
 	t.Helper()
 	c := command(t, args)
 	change(&c)
-	return written(t, c)
+	return bodyOf(t, c)
 }
 
 // TestHostile: whatever comes as a command is refused with its own code, counted
@@ -212,7 +212,7 @@ func hostile(t *testing.T, s *siege) {
 	s.flood()
 	s.deal(len(s.sent))
 	eventually(t, "the shoe's last byte in the journal", func() bool { return s.taken() == len(s.sent) })
-	said := s.says("tess/diag", written(t, command(t, nil)))
+	said := s.says("tess/diag", bodyOf(t, command(t, nil)))
 	counts := said.Result.(map[string]any)["replies"].(map[string]any)
 	if counts["busy"].(float64) < 2000 || counts["bad_request"].(float64) < 10 || counts["conflict"] == nil || counts["expired"] == nil || counts["duplicate"] == nil {
 		t.Errorf("counted %v", counts)
@@ -220,6 +220,9 @@ func hostile(t *testing.T, s *siege) {
 	t.Logf("counted %v; memory %.0f -> %.0f MB; %d files, %d before", counts, size, s.memory("VmRSS"), s.files(), files)
 	if after := s.commandRecords(""); after > recorded+60 { // of the honest one, and 5 a second of the one who floods but may command
 		t.Errorf("the flood left %d records", after-recorded)
+	}
+	if n := s.commandRecords(`"user":"tv"`) + s.commandRecords(`"user":"eve`); n > 0 {
+		t.Errorf("%d records of who may only read, or of nobody", n)
 	}
 	if grown := s.memory("VmRSS") - size; grown > 64 {
 		t.Errorf("%.0f MB more memory", grown)
@@ -243,7 +246,7 @@ func hostile(t *testing.T, s *siege) {
 // refusals sends what the table is to refuse, each with its code.
 func (s *siege) refusals() {
 	t := s.t
-	good := func() []byte { return written(t, command(t, map[string]string{"name": "Mai"})) }
+	good := func() []byte { return bodyOf(t, command(t, map[string]string{"name": "Mai"})) }
 	put := func(old, new string) []byte { return bytes.Replace(good(), []byte(old), []byte(new), 1) }
 	signed := func(key ed25519.PrivateKey) []byte {
 		body, err := command(t, map[string]string{"name": "Mai"}).Sign(key, mqtt.Topic("test", "t1", "cmd/anna/dealer"))
@@ -265,7 +268,7 @@ func (s *siege) refusals() {
 		{"late", "finn/dealer", changed(t, nil, func(c *mqtt.Command) { c.IssuedAt = "2026-01-01T00:00:00Z" }), mqtt.CodeExpired},
 		{"another epoch", "finn/dealer", changed(t, nil, func(c *mqtt.Command) { c.Expect = &mqtt.Expect{Epoch: "x"} }), mqtt.CodeConflict},
 		{"another round", "finn/dealer", changed(t, nil, func(c *mqtt.Command) { c.Expect = &mqtt.Expect{RoundID: "t1-S000009-R001"} }), mqtt.CodeConflict},
-		{"a board's void", "tv/void", written(t, command(t, nil)), mqtt.CodeNotAllowed},
+		{"a board's void", "tv/void", bodyOf(t, command(t, nil)), mqtt.CodeNotAllowed},
 		{"8 KB and a byte", "anna/dealer", bytes.Repeat([]byte(" "), 8<<10+1), mqtt.CodeBadRequest},
 		{"10,000 levels", "anna/dealer", []byte(strings.Repeat("[", 10_000)), mqtt.CodeBadRequest},
 		{"8,000 levels", "bela/dealer", []byte(strings.Repeat(`{"a":`, 1500)), mqtt.CodeBadRequest},
@@ -309,7 +312,7 @@ func (s *siege) refusals() {
 // through.
 func (s *siege) unheard() {
 	t := s.t
-	body := written(t, command(t, map[string]string{"name": "Mallory"}))
+	body := bodyOf(t, command(t, map[string]string{"name": "Mallory"}))
 	long := strings.Repeat("x", 65_000)
 	topics := []string{"cmd//dealer", "cmd/anna/", "cmd/a/b/c", "cmd/anna", "cmd/$/dealer", "cmd/Anna/dealer", "cmd/anna/" + long, "cmd/" + long + "/dealer", "cmd/+/dealer", "cmd/anna/#", "cmd/anna/\x00"}
 	if s.embedded {
@@ -328,7 +331,7 @@ func (s *siege) unheard() {
 			client.Disconnect(0)
 		}
 	}
-	if r := s.says("finn/dealer", written(t, command(t, map[string]string{"name": "Mai"}))); r.Code != mqtt.CodeOK {
+	if r := s.says("finn/dealer", bodyOf(t, command(t, map[string]string{"name": "Mai"}))); r.Code != mqtt.CodeOK {
 		t.Errorf("after all this: %+v", r)
 	}
 	if heard := s.heard(); len(heard) != before {
@@ -368,13 +371,13 @@ func (s *siege) flood() {
 		})
 	}
 	thousands(s.as("anna"), func(int) (string, []byte) {
-		return "anna/dealer", written(t, command(t, map[string]string{"name": "Mai"}))
+		return "anna/dealer", bodyOf(t, command(t, map[string]string{"name": "Mai"}))
 	})
 	heavy := []byte("{" + strings.Repeat(`"<\u0001":[{}],`, 500))
 	thousands(s.as("tv"), func(i int) (string, []byte) {
 		switch {
 		case i%2 == 0:
-			return "tv/sync", written(t, command(t, map[string]int{"from_seq": 1}))
+			return "tv/sync", bodyOf(t, command(t, map[string]int{"from_seq": 1}))
 		case s.embedded:
 			return "tv/sync", heavy
 		}
@@ -382,7 +385,7 @@ func (s *siege) flood() {
 	})
 	for ctx.Err() == nil {
 		s.deal(len(s.sent) / 40)
-		if r := s.says("finn/dealer", written(t, command(t, map[string]string{"name": "Mai"}))); r.Code != mqtt.CodeOK {
+		if r := s.says("finn/dealer", bodyOf(t, command(t, map[string]string{"name": "Mai"}))); r.Code != mqtt.CodeOK {
 			t.Errorf("meanwhile: %+v", r)
 		}
 	}
