@@ -193,7 +193,7 @@ func (h *admission) OnACLCheck(cl *mochi.Client, topic string, write bool) bool 
 func (h *admission) OnPublish(cl *mochi.Client, pk packets.Packet) (packets.Packet, error) {
 	if pk.FixedHeader.Retain && h.mustNotRetain(cl) {
 		pk.FixedHeader.Retain = false
-		h.refuse(cl, "right_refused", "a message was not retained at the broker: only the table's own are", "topic", bounded(pk.TopicName))
+		h.refuse(cl, "retain_refused", "a message was not retained at the broker: only the table's own are", "topic", bounded(pk.TopicName))
 	}
 	return pk, nil
 }

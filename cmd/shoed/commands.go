@@ -147,6 +147,7 @@ func source(r *mqtt.Request) string { return r.User + "/" + r.Command.CmdID }
 
 // record adds the command with its reply to those to be made durable.
 func (a *answered) record(c *core, seq uint64) error {
+	a.reply.CmdID = a.Command.CmdID
 	body, err := json.Marshal(mqtt.Given{User: a.User, Command: a.Name, By: a.by, Local: a.Local, Body: a.Command, Seq: seq, Reply: a.reply})
 	if err != nil {
 		return err
