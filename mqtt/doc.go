@@ -7,9 +7,16 @@
 //	info       retained, QoS 1   what this table is; changes only with its configuration
 //	roads      retained, QoS 1   the shoe's decided rounds, drawn; changes when one is over or corrected
 //	insurance  retained, QoS 1   the round's insurance window and its offers
+//	alerts     retained, QoS 1   what stands, and how it can be answered
 //	state      retained, QoS 1   the table as it has shown itself; after the events it reflects
 //	event      QoS 1             every public event, in order
+//	audit      QoS 1             the full view, for surveillance; off by default
 //	health     QoS 0             every 20 s ± 2 s
+//	rsp        QoS 1             to rsp/{user}/{command}: what has become of a command
+//	replay     QoS 1             to replay/{user}: events again
+//
+// It listens to cmd/{user}/{command}. A command passes a Gate, which says who may
+// give which, and is given its effect by the goroutine that owns the table.
 //
 // The journal is the outbox. A Publisher reads it from the last acknowledged
 // event on and moves that cursor on proven acknowledgements only, so whatever
@@ -24,8 +31,15 @@
 //	payload.go     what the messages are
 //	chain.go       of those, the signed heads
 //	boards.go      of those, roads and insurance
+//	alerts.go      of those, the alerts
+//	audit.go       of those, the full view
+//	command.go     what commands there are, and what is told of them
+//	gate.go        Gate: which of them pass
+//	replay.go      events again, for who asks
 //	publisher.go   Publisher: which broker, when to try again, what is logged
 //	session.go     one connection of it, from CONNECT to its end
+//	hear.go        what it hears: its own status, commands, its loopback
+//	health.go      what it says of itself every so often
 //	dial.go        the network connection and its time limits
 //	clip.go        how much of a packet is read
 //	tls.go         whom it trusts, what it shows, and when that ends

@@ -9,9 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
-	"os"
-	"strconv"
-	"strings"
 	"time"
 
 	paho "github.com/eclipse/paho.mqtt.golang"
@@ -201,78 +198,6 @@ func (s *session) announce(ctx context.Context) error {
 	p.online[s.server.Host] = true
 	p.report(slog.LevelInfo, "broker_connected", s.server, "connected to the broker", "session", s.number, "outbox", p.Standing().Outbox)
 	return nil
-}
-
-// subscribe asks for the table's commands and its own status.
-func (s *session) subscribe(ctx context.Context) error {
-	status, commands := s.p.topic("status"), s.p.topic("cmd/+/+")
-	token := s.client.SubscribeMultiple(map[string]byte{status: 1, commands: 1}, func(c paho.Client, m paho.Message) {
-		if m.Topic() == status {
-			s.hear(c, m)
-		} else {
-			s.command(m)
-		}
-	}).(*paho.SubscribeToken)
-	if err := s.await(ctx, token); err != nil {
-		return fmt.Errorf("subscription of %s and %s: %w", status, commands, err)
-	}
-	for topic, granted := range token.Result() {
-		if granted > 1 { // paho reports no error for it
-			return fmt.Errorf("subscription of %s: the broker refuses it (code %#x): give user %q the right to read it", topic, granted, s.p.o.User)
-		}
-	}
-	return nil
-}
-
-// command runs in paho's goroutine and hands on what somebody asks of the table.
-func (s *session) command(m paho.Message) {
-	rest := strings.TrimPrefix(m.Topic(), s.p.topic("cmd/"))
-	user, name, found := strings.Cut(rest, "/")
-	switch {
-	case !found:
-	case user == s.p.o.Table && name == loopback:
-		select {
-		case s.echo <- struct{}{}:
-		default:
-		}
-	case s.p.o.Command != nil:
-		s.p.o.Command(user, name, m.Retained(), m.Payload())
-	}
-}
-
-// callSelf sends the table's own loopback. It finds a connection that is up but
-// deaf: a broker may lose a subscription, and nobody could command the table.
-func (s *session) callSelf() {
-	if s.loop != nil {
-		return // the last one is awaited
-	}
-	s.client.Publish(s.p.topic("cmd/"+s.p.o.Table+"/"+loopback), 1, false, "{}")
-	s.loop = time.After(s.p.o.AckTimeout)
-}
-
-// deaf judges that the loopback did not come. Where it never came the broker
-// may not let the table send it: then nothing is known.
-func (s *session) deaf() error {
-	s.loop = nil
-	if s.p.echoed[s.server.Host] {
-		return errors.New("the connection is up but deaf: the table's own " + loopback + " does not come back")
-	}
-	s.p.report(slog.LevelWarn, "loopback_denied", s.server, "the table's own "+loopback+" does not come back: commands may not arrive; give the user the right to write it",
-		"user", s.p.o.User, "topic", s.p.topic("cmd/"+s.p.o.Table+"/"+loopback))
-	return nil
-}
-
-// hear runs in paho's goroutine. When there is no room the message is one of a
-// crowd, of which the loop sees enough.
-func (s *session) hear(_ paho.Client, m paho.Message) {
-	status := seen{retained: m.Retained()}
-	if json.Unmarshal(m.Payload(), &status.Status) != nil {
-		return // nobody's status
-	}
-	select {
-	case s.own <- status:
-	default:
-	}
 }
 
 // follow sends what the outbox has and the state after it, for as long as the
@@ -510,27 +435,6 @@ func (s *session) await(ctx context.Context, token paho.Token) error {
 	}
 }
 
-// meet acts on what our own status topic says (contract.md, Order 5).
-//
-// A retained message was there before us. If it is of another process, that is
-// proof of a second one only when this process has been online on this broker
-// before, and the message is not of our own past, which a broker that was
-// restarted from an old store may still hold.
-func (s *session) meet(ctx context.Context, status seen) error {
-	p := s.p
-	another := status.Instance != p.o.Instance
-	gone := status.State == Offline || status.State == Stopped
-	past := status.Epoch == p.o.Epoch && status.Session < p.first
-	switch {
-	case another && (status.retained && s.was && !past || !status.retained && !gone):
-		return fmt.Errorf("%w: instance %q, session %d, epoch %q", errDuplicate, status.Instance, status.Session, status.Epoch)
-	case !status.retained && gone:
-		// The will of a connection that is no more, ours or a predecessor's.
-		return s.publishStatus(ctx, Online, "")
-	}
-	return nil
-}
-
 // stop sends what is left, as far as that goes quickly, and takes leave.
 func (s *session) stop(ctx context.Context) error {
 	reason := "stopped"
@@ -568,79 +472,4 @@ func (s *session) flush(ctx context.Context) error {
 			return err
 		}
 	}
-}
-
-// nextHealth is the time of the next health message: every so often, a tenth
-// more or less, so that many tables do not speak at once.
-func (s *session) nextHealth() <-chan time.Time {
-	every := s.p.o.HealthEvery
-	return s.p.o.After(every - every/10 + s.p.random(every/5))
-}
-
-func (s *session) publishHealth() error {
-	p := s.p
-	health := Health{
-		Envelope: p.envelope("health", s.acked, p.o.Now()),
-		UptimeS:  int64(time.Since(p.started).Seconds()), RSSBytes: residentBytes(), MQTT: p.Standing().Backlog,
-	}
-	if p.o.ReaderHealth != nil {
-		reader := p.o.ReaderHealth()
-		health.Reader = &reader
-	}
-	if p.o.Readers != nil {
-		health.Readers = p.o.Readers()
-	}
-	if p.o.Storage != nil {
-		health.Storage = p.o.Storage()
-	}
-	if p.o.Replies != nil {
-		health.Commands = p.o.Replies()
-	}
-	health.Chain = p.lastChain(&health.Envelope)
-	if p.o.Machine != nil {
-		health.Machine = p.o.Machine()
-	}
-	body, err := encode(health)
-	if err != nil {
-		return err
-	}
-	// Nobody acknowledges it, but what cannot be handed over within the write
-	// timeout says that the connection is stuck.
-	token := s.client.Publish(p.topic("health"), 0, false, body)
-	if done(token) && token.Error() != nil {
-		return fmt.Errorf("health: %w", token.Error())
-	}
-	return nil
-}
-
-// lastChain is the chain at the last event; nil when there is none, or none that
-// can be read, which shows where events are sent.
-func (p *Publisher) lastChain(env *Envelope) *Chain {
-	seq := p.o.Outbox.Table().Seq
-	if seq == 0 {
-		return nil
-	}
-	last, err := p.o.Outbox.Events(seq-1, 1)
-	if err != nil || len(last) != 1 {
-		return nil
-	}
-	return chainOf(env, &last[0], p.o.Key)
-}
-
-// residentBytes is the memory this process occupies; 0 where the kernel does
-// not say.
-func residentBytes() int64 {
-	statm, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		return 0
-	}
-	fields := strings.Fields(string(statm))
-	if len(fields) < 2 {
-		return 0
-	}
-	pages, err := strconv.ParseInt(fields[1], 10, 64)
-	if err != nil {
-		return 0
-	}
-	return pages * int64(os.Getpagesize())
 }
