@@ -413,3 +413,24 @@ func FuzzCommand(f *testing.F) {
 		}
 	})
 }
+
+// TestPermit: when who may command is changed, a flood is still one and what was
+// counted stays.
+func TestPermit(t *testing.T) {
+	s := paused(t)
+	g := gate(nil)
+	for range commandsPerSecond {
+		through(g, "tess", "identify", body(t, nil, nil), &s, noon, "synced")
+	}
+	through(g, "tess", "identify", body(t, nil, nil), &s, noon, "synced")
+	o := GateOptions{Site: site, Table: desk, Epoch: "e1", Users: []User{{"tess", Tech}, {"zoe", Pit}}}
+	g.Permit(o)
+	if code, _ := through(g, "tess", "identify", body(t, nil, nil), &s, noon, "synced"); code != CodeBusy || g.Counts()[CodeBusy] != 2 {
+		t.Errorf("a new bucket: %q, %v", code, g.Counts())
+	}
+	for user, want := range map[string]ReplyCode{"zoe": "", "anna": CodeNotAllowed} {
+		if code, _ := through(g, user, "void", body(t, nil, nil), &s, noon, "synced"); code != want {
+			t.Errorf("%s voids: %q, want %q", user, code, want)
+		}
+	}
+}
