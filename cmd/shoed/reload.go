@@ -152,13 +152,6 @@ func (c *core) reconfigure(ctx context.Context) error {
 	if changed != c.state {
 		c.records = append(c.records, c.snapshot(changed, c.now()))
 	}
-	answers := make([]answered, len(n.asked))
-	for i, r := range n.asked {
-		answers[i] = answered{r, *n.done()}
-		if err := answers[i].record(c, changed.Seq); err != nil {
-			return err
-		}
-	}
 	if err := c.commit(ctx, changed); err != nil {
 		return err
 	}
@@ -167,9 +160,10 @@ func (c *core) reconfigure(ctx context.Context) error {
 	c.tellFacts()
 	c.adopted()
 	c.log.Info("the configuration in force has changed", "code", "config.applied", "keys", n.Applied)
-	for i := range answers {
-		c.gate.Count(answers[i].reply.Code)
-		answers[i].told(changed.Seq, &answers[i].reply)
+	for _, r := range n.asked {
+		if err := c.conclude(ctx, &answered{r, *n.done()}); err != nil {
+			return err
+		}
 	}
 	return nil
 }
