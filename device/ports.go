@@ -47,19 +47,47 @@ type USB struct {
 // that are in use.
 func Ports(root string) []Port {
 	found := scan(root)
-	console := strings.Fields(attribute(filepath.Join(root, "sys/class/tty/console"), "active"))
 	for i := range found {
-		p := &found[i]
-		p.examine(filepath.Join(root, p.Device))
-		if slices.Contains(console, filepath.Base(p.Device)) {
-			p.HeldBy = append(p.HeldBy, "the kernel's console (see console= in /proc/cmdline)")
-		}
+		found[i].examine(root, filepath.Join(root, found[i].Device))
 	}
 	return found
 }
 
+// Find is the port that Open would open, examined as by Ports below root: nothing
+// is opened. A device server is none. Its error is that of Open.
+func Find(root string, o Options) (Port, error) {
+	o.root = root
+	o, err := o.checked()
+	if err != nil {
+		return Port{}, err
+	}
+	path := filepath.Join(root, o.Address)
+	if wanted, ok := usbAddress(o.Address); ok {
+		if path, err = o.findUSB(wanted); err != nil {
+			return Port{}, err
+		}
+	}
+	path, err = filepath.EvalSymlinks(path)
+	if err != nil {
+		return Port{}, refuse(o, claimed{}, err)
+	}
+	p := Port{Device: path, Address: o.Address, Links: []string{}} // a pseudo-terminal, or in a container without sysfs
+	if under, err := filepath.EvalSymlinks(root); err == nil {
+		if name, err := filepath.Rel(under, path); err == nil && filepath.IsLocal(name) {
+			p.Device = "/" + name
+		}
+	}
+	for _, known := range scan(root) {
+		if known.Device == p.Device {
+			p = known
+		}
+	}
+	p.examine(root, path)
+	return p, nil
+}
+
 // examine says who may open the port at path, and who has.
-func (p *Port) examine(path string) {
+func (p *Port) examine(root, path string) {
 	p.User, p.HeldBy = userName(uint32(os.Geteuid())), []string{}
 	var st unix.Stat_t
 	if err := unix.Stat(path, &st); err != nil {
@@ -73,6 +101,10 @@ func (p *Port) examine(path string) {
 	p.HeldBy = append(p.HeldBy, holders(path)...)
 	if who := lockHolder(st); who != "" && !slices.Contains(p.HeldBy, who) {
 		p.HeldBy = append(p.HeldBy, who)
+	}
+	console := strings.Fields(attribute(filepath.Join(root, "sys/class/tty/console"), "active"))
+	if slices.Contains(console, filepath.Base(p.Device)) {
+		p.HeldBy = append(p.HeldBy, "the kernel's console (see console= in /proc/cmdline)")
 	}
 	_, err := os.ReadDir("/proc/1/fd") // another user's, unless we see all
 	p.Unseen = err != nil

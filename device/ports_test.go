@@ -261,3 +261,31 @@ func TestPortsSaysWhoMayAndWhoHas(t *testing.T) {
 		t.Errorf("as nobody: %+v", p)
 	}
 }
+
+// What is configured is found again, through links, by number, by its adapter.
+func TestFindExaminesTheConfiguredPort(t *testing.T) {
+	root := machine(t, "dev/ttyUSB1 =")
+	for address, want := range map[string]string{
+		"/dev/ttyUSB0": "/dev/ttyUSB0",
+		"/dev/serial/by-id/usb-FTDI_FT232R_USB_UART_A50285BI-if00-port0": "/dev/ttyUSB0",
+		"usb:2341:0043": "/dev/ttyACM0",
+		"/dev/serial0":  "/dev/ttyAMA0",
+	} {
+		p, err := Find(root, Options{Name: "reader", Address: address})
+		if err != nil || p.Device != want || p.Mode == "" || p.Driver == "" {
+			t.Errorf("%s: %+v, %v", address, p, err)
+		}
+		if console := len(p.HeldBy) == 1; console != (want == "/dev/ttyAMA0") {
+			t.Errorf("%s is held by %q", address, p.HeldBy)
+		}
+	}
+	for address, want := range map[string]error{"usb:1a86:7523": ErrAmbiguous, "usb:ffff:0000": ErrAbsent, "/dev/ttyUSB1": ErrAbsent, "/dev/none": ErrAbsent} {
+		if p, err := Find(root, Options{Name: "reader", Address: address}); !errors.Is(err, want) {
+			t.Errorf("%s: %+v, %v, want %v", address, p, err, want)
+		}
+	}
+	_, near := terminal(t)
+	if p, err := Find("/", Options{Name: "reader", Address: near}); err != nil || p.Device != near || p.Address != near {
+		t.Errorf("a pseudo-terminal: %+v, %v", p, err)
+	}
+}

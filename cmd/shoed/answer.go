@@ -83,24 +83,33 @@ func commandOf(words []string) (mqtt.Command, error) {
 
 // sendAnswer prints what the table says. A refusal is an error.
 func sendAnswer(socket, user, name string, given mqtt.Command, out io.Writer) error {
-	conn, err := net.DialTimeout("unix", socket, controlTimeout)
-	if err != nil {
-		return fmt.Errorf("no shoed answers: %w; is it running, and are you its user or root?", err)
-	}
-	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(3 * controlTimeout))
 	body, err := json.Marshal(given)
 	if err != nil {
 		return err
 	}
-	if err := json.NewEncoder(conn).Encode(controlRequest{User: user, Command: name, Body: body}); err != nil {
+	reply, err := askTable(socket, controlRequest{User: user, Command: name, Body: body})
+	if err != nil {
 		return err
 	}
-	var reply mqtt.Reply
-	if err := json.NewDecoder(bufio.NewReader(conn)).Decode(&reply); err != nil {
-		return fmt.Errorf("no reply from shoed: %w", err)
+	return showReply(name, reply, out)
+}
+
+// askTable gives the running shoed one request.
+func askTable(socket string, r controlRequest) (*mqtt.Reply, error) {
+	conn, err := net.DialTimeout("unix", socket, controlTimeout)
+	if err != nil {
+		return nil, fmt.Errorf("no shoed answers: %w; is it running, and are you its user or root?", err)
 	}
-	return showReply(name, &reply, out)
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(3 * controlTimeout))
+	if err := json.NewEncoder(conn).Encode(r); err != nil {
+		return nil, err
+	}
+	reply := new(mqtt.Reply)
+	if err := json.NewDecoder(bufio.NewReader(conn)).Decode(reply); err != nil {
+		return nil, fmt.Errorf("no reply from shoed: %w", err)
+	}
+	return reply, nil
 }
 
 // showReply prints a reply for a person. A refusal is an error.

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"syscall"
 	"time"
@@ -18,29 +19,42 @@ import (
 
 	"shoed/config"
 	"shoed/mqtt"
+	"shoed/round"
 	"shoed/scanner"
 )
 
 // inspected is the table that is looked at.
 type inspected struct {
 	cfg      *config.Config
+	rules    round.Rules
 	access   mqtt.GateOptions
-	observer mqtt.Account // user and password of somebody who sees the table at its brokers; may be empty
-	running  bool         // shoed may be at work here
+	observer mqtt.Account  // user and password of somebody who sees the table at its brokers; may be empty
+	running  bool          // shoed may be at work here
+	says     *diagnosis    // of itself; nil when it does not run, or may not be asked
+	root     string        // where dev, etc, proc, run, sys and the journal are: "/" but in tests
+	listen   time.Duration // to the reader, for a frame; 0 not to
+	now      time.Time
 }
 
-// checks are all there are, in their order.
-var checks = []func(context.Context, *inspected) []mqtt.Finding{checkSettings, checkUser, checkBrokers, checkEmbedded}
+// checks are all there are, in their order. None opens what a running shoed uses.
+var checks = []func(context.Context, *inspected) []mqtt.Finding{
+	checkSettings, checkRules, checkReaders, checkFaces, checkClock, checkDisk, checkSupply, checkCertificates,
+	checkUser, checkBrokers, checkEmbedded,
+}
 
 func checkCommand() *cobra.Command {
-	var configPath, as, passwordFile string
+	var configPath, passwordFile string
 	var asJSON bool
+	var p inspected
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Check that the table could work as configured, and say what to do where not",
-		Long: `Check looks at the configuration and at what it names, and prints what it
-found, a line each: pass, warn or fail. It disturbs no table at work. Run it as
-the user that runs shoed, for the same rights to files.
+		Long: `Check looks at the configuration and at what it names: the reader's port and who
+else wants it, what can be seen of the cards, clock, disk, supply, certificates,
+brokers. It prints what it found, a line each: pass, warn or fail, and what to do.
+It disturbs no table at work: only while shoed does not run here does it open the
+reader's line, and listens for a frame. Run it as the user that runs shoed, for
+the same rights to files; what only root sees is said not to be known.
 
 At each broker it sends and receives as the table's own user, for a broker may
 acknowledge what it then refuses. Most topics only somebody else may read: with
@@ -49,26 +63,30 @@ acknowledge what it then refuses. Most topics only somebody else may read: with
 The exit code is 1 if anything failed.`,
 		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			password, err := passwordOf(passwordFile)
-			if err != nil {
+			var err error
+			if p.observer.Password, err = passwordOf(passwordFile); err != nil {
 				return err
 			}
-			found := check(cmd.Context(), configPath, mqtt.Account{User: as, Password: password})
+			found := p.check(cmd.Context(), configPath)
 			return showFindings(found, asJSON, cmd.OutOrStdout())
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&configPath, "config", "", "configuration file; without one the defaults and SHOED_ variables")
-	f.StringVar(&as, "as", "", "user at the broker who may read the table's topics, best for surveillance, for audit too")
+	f.StringVar(&p.observer.User, "as", "", "user at the broker who may read the table's topics, best for surveillance, for audit too")
 	f.StringVar(&passwordFile, "password-file", "", "file with his password; or the variable "+passwordVariable)
 	f.BoolVar(&asJSON, "json", false, "print JSON, a line each")
+	f.DurationVar(&p.listen, "listen", 5*time.Second, "how long to wait for a frame of the reader, while shoed does not run; 0 not to open its line")
+	f.StringVar(&p.root, "root", "/", "where dev, etc, proc, run and sys are")
+	f.Lookup("root").Hidden = true // for tests
 	return cmd
 }
 
 // check is every finding. Without a valid configuration there is nothing to
 // look at.
-func check(ctx context.Context, configPath string, observer mqtt.Account) []mqtt.Finding {
-	cfg, err := loadConfig(configPath)
+func (p *inspected) check(ctx context.Context, configPath string) []mqtt.Finding {
+	var err error
+	p.cfg, err = loadConfig(configPath)
 	var wrong *config.Error
 	if errors.As(err, &wrong) {
 		var found []mqtt.Finding
@@ -80,16 +98,68 @@ func check(ctx context.Context, configPath string, observer mqtt.Account) []mqtt
 	if err != nil {
 		return failed("configuration", err)
 	}
-	access, err := accessRights(cfg)
-	if err != nil {
+	if p.access, err = accessRights(p.cfg); err != nil {
 		return failed("configuration", err)
 	}
-	p := &inspected{cfg: cfg, access: access, observer: observer, running: mayRun(cfg.Control.Socket)}
+	if p.rules, err = configRules(p.cfg); err != nil {
+		return failed("configuration", err)
+	}
+	p.now, p.running = time.Now(), mayRun(p.cfg.Control.Socket)
+	if p.running {
+		p.says, _ = diagnose(p.cfg.Control.Socket) // reported of each reader
+	}
 	var found []mqtt.Finding
 	for _, look := range checks {
 		found = append(found, look(ctx, p)...)
 	}
 	return found
+}
+
+// under is a file of the machine that is looked at.
+func (p *inspected) under(path string) string { return filepath.Join(p.root, path) }
+
+// diagnosis is what the running shoed says of itself.
+type diagnosis struct {
+	Readers []lineDiagnosis `json:"readers"`
+	Masked  *bool           `json:"masked"` // nil: the reader has not told a card yet
+}
+
+// lineDiagnosis is what it says of a reader.
+type lineDiagnosis struct {
+	Name           string `json:"name"`
+	Up             bool   `json:"up"` // its line is open
+	Frames         uint64 `json:"frames"`
+	LastFrameAgeMS *int64 `json:"last_frame_age_ms"` // nil: nothing was read since the start
+}
+
+// diagnose asks it.
+func diagnose(socket string) (*diagnosis, error) {
+	said, err := askDiag(socket)
+	if err != nil {
+		return nil, err
+	}
+	d := new(diagnosis)
+	return d, json.Unmarshal(said, d)
+}
+
+// askDiag is what the running shoed answers to diag.
+func askDiag(socket string) (json.RawMessage, error) {
+	asked, err := mqtt.NewCommand(time.Now(), map[string]any{})
+	if err != nil {
+		return nil, err
+	}
+	body, err := json.Marshal(asked)
+	if err != nil {
+		return nil, err
+	}
+	reply, err := askTable(socket, controlRequest{Command: "diag", Body: body})
+	if err != nil {
+		return nil, err
+	}
+	if reply.Status != mqtt.Done {
+		return nil, fmt.Errorf("shoed does not tell: %s: %s", reply.Code, reply.Message)
+	}
+	return json.Marshal(reply.Result)
 }
 
 func failed(name string, err error) []mqtt.Finding {
@@ -98,6 +168,10 @@ func failed(name string, err error) []mqtt.Finding {
 
 func passed(name, format string, args ...any) []mqtt.Finding {
 	return []mqtt.Finding{{Result: mqtt.Pass, Check: name, Text: fmt.Sprintf(format, args...)}}
+}
+
+func warned(name, format string, args ...any) []mqtt.Finding {
+	return []mqtt.Finding{{Result: mqtt.Warn, Check: name, Text: fmt.Sprintf(format, args...)}}
 }
 
 // mayRun is false when certainly no shoed serves the socket.
@@ -111,9 +185,7 @@ func mayRun(socket string) bool {
 
 // checkSettings looks at what the configuration itself cannot check.
 func checkSettings(_ context.Context, p *inspected) []mqtt.Finding {
-	_, rules := configRules(p.cfg)
-	_, protocol := scanner.New(p.cfg.Reader.Protocol, scanner.Options{})
-	if err := errors.Join(rules, protocol); err != nil {
+	if _, err := openReaders(p.cfg, scanner.Options{}); err != nil {
 		return failed("configuration", err)
 	}
 	return passed("configuration", "it is valid, for table %s of %s", p.cfg.Table.ID, p.cfg.Table.Site)
@@ -125,7 +197,7 @@ func checkUser(_ context.Context, p *inspected) []mqtt.Finding {
 	if user == "" || user == table {
 		return nil
 	}
-	return []mqtt.Finding{{Result: mqtt.Warn, Check: "user", Text: fmt.Sprintf("mqtt.user is %q and table.id %q: where rights follow the user's name, as in mosquitto.acl, the table has none; give both one name", user, table)}}
+	return warned("user", "mqtt.user is %q and table.id %q: where rights follow the user's name, as in mosquitto.acl, the table has none; give both one name", user, table)
 }
 
 // checkBrokers proves the table's rights at each broker elsewhere.

@@ -398,7 +398,23 @@ func (c *core) conclude(ctx context.Context, a *answered) error {
 func (c *core) describe() map[string]any {
 	h := c.health.Load()
 	return map[string]any{
+		"masked": c.desk.Masked, "readers": c.lines(),
 		"version": version, "program_sha256": c.program, "reader": c.inUse().name, "reader_down": c.state.ReaderDown, "frames": h.readers[c.inUse().name].Frames,
 		"storage": h.storage, "clock": clockState(), "seq": c.state.Seq, "replies": c.gate.Counts(),
 	}
+}
+
+// lines is what diag tells of each reader.
+func (c *core) lines() []lineDiagnosis {
+	h := c.health.Load()
+	var all []lineDiagnosis
+	for _, r := range c.readers {
+		d := lineDiagnosis{Name: r.name, Up: r.up, Frames: h.readers[r.name].Frames}
+		if at, read := h.lastRead[r.name]; read {
+			ms := time.Since(at).Milliseconds()
+			d.LastFrameAgeMS = &ms
+		}
+		all = append(all, d)
+	}
+	return all
 }

@@ -406,10 +406,14 @@ func task(f func() error) <-chan error {
 func (s *service) followReaders(ctx context.Context, queue *device.Queue) *sync.WaitGroup {
 	var following sync.WaitGroup
 	for i, r := range append([]config.Reader{s.cfg.Reader}, s.cfg.Spares...) {
-		o := device.Options{Name: r.Name, Address: r.Device, BaudRate: r.BaudRate, DataBits: r.DataBits, Parity: r.Parity, StopBits: r.StopBits}
+		o := readerLine(&r)
 		following.Go(func() { device.Follow(ctx, o, queue, s.core.readers[i].orders) })
 	}
 	return &following
+}
+
+func readerLine(r *config.Reader) device.Options {
+	return device.Options{Name: r.Name, Address: r.Device, BaudRate: r.BaudRate, DataBits: r.DataBits, Parity: r.Parity, StopBits: r.StopBits}
 }
 
 func (s *service) close() error {
