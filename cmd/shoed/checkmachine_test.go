@@ -116,6 +116,7 @@ func TestCheckMachine(t *testing.T) {
 		"warn  disk: /var/lib/shoed is on overlay (overlay)":                                                                    mounts + "40 24 0:9 / /var rw - overlay overlay rw",
 		"warn  disk: /var/lib/shoed is on /dev/root (ext4), an SD card":                                                         mounts + "40 24 8:1 / /var/libx rw - ext4 /dev/sda1 rw",
 		"pass  disk: /var/lib/shoed is on /dev/sda1 (ext4), a turning disk":                                                     "sys/devices/usb2/block/sda/queue/rotational = 1",
+		"pass  disk: /var/lib/shoed is on /dev/sda1 (ext4), flash":                                                              "proc/self/mountinfo = 40 24 8:1 / /var/lib rw - ext4 /dev/sda1 rw\n\t24 1 179:2 / / rw - ext4 /dev/root rw",
 		"warn  disk: what /var/lib/shoed is on cannot be seen":                                                                  "-proc/self",
 		"pass  disk: /var/lib is on /dev/sda1 (ext4)":                                                                           "-var/lib/shoed\nvar/lib/other = x",
 		"fail  supply: the voltage is too low":                                                                                  "sys/class/hwmon/hwmon0/in0_lcrit_alarm = 1",

@@ -102,9 +102,7 @@ func printReport(path string, r *journal.Report, out io.Writer) error {
 	return errors.New("the journal is damaged: keep the file as it is and restore a backup or start a new one")
 }
 
-// readJournal prints records with write. Cards that the table has not shown
-// are left out until their round is closed, and burned, held or stray ones
-// until their shoe is over (game.md section 4).
+// readJournal prints records with write.
 func readJournal(path string, out io.Writer, write func(io.Writer, *journal.Record) error) error {
 	r, err := journal.OpenRead(path)
 	if err != nil {
@@ -112,17 +110,25 @@ func readJournal(path string, out io.Writer, write func(io.Writer, *journal.Reco
 	}
 	defer r.Close()
 	w := bufio.NewWriter(out)
+	err = readDiscreetly(r, 1, func(rec *journal.Record) error { return write(w, rec) })
+	return errors.Join(err, w.Flush())
+}
+
+// readDiscreetly hands the records from number from on to fn. Cards that the
+// table has not shown are left out until their round is closed, and burned, held
+// or stray ones until their shoe is over (game.md section 4); what came before
+// from is not known, so in doubt more is left out.
+func readDiscreetly(r *journal.Reader, from uint64, fn func(*journal.Record) error) error {
 	unseen := discretion{}
-	if err := r.Read(1, unseen.note); err != nil {
+	if err := r.Read(from, unseen.note); err != nil {
 		return err
 	}
-	err = r.Read(1, func(rec journal.Record) error {
+	return r.Read(from, func(rec journal.Record) error {
 		if err := unseen.mask(&rec); err != nil {
 			return err
 		}
-		return write(w, &rec)
+		return fn(&rec)
 	})
-	return errors.Join(err, w.Flush())
 }
 
 // discretion knows from which record on faces may still be unseen.

@@ -56,10 +56,14 @@ func versionCommand() *cobra.Command {
 		Short: "Print version, commit and the hash of the running file",
 		Args:  args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			b := thisBuild()
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "shoed %s\ncommit %s\nsha256 %s\n%s %s/%s\n",
-				b.version, b.commit, b.sha256, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-			return err
+			return printVersion(cmd.OutOrStdout())
 		},
 	}
+}
+
+func printVersion(w io.Writer) error {
+	b := thisBuild()
+	_, err := fmt.Fprintf(w, "shoed %s\ncommit %s\nsha256 %s\n%s %s/%s\n",
+		b.version, b.commit, b.sha256, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return err
 }
