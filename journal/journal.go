@@ -407,18 +407,24 @@ func (j *Journal) maintain(fn func() error) error {
 
 // Count adds one to the counter of that name, durably, and returns it: 1 the first time.
 func (j *Journal) Count(name string) (uint64, error) {
+	return j.count(name, func(n uint64) uint64 { return n + 1 })
+}
+
+// Raise makes the counter of that name at least n, durably: what another journal has counted goes on here.
+func (j *Journal) Raise(name string, n uint64) error {
+	_, err := j.count(name, func(now uint64) uint64 { return max(now, n) })
+	return err
+}
+
+func (j *Journal) count(name string, next func(uint64) uint64) (n uint64, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	var n uint64
-	err := j.commit(func(tx *sql.Tx, head tip) (tip, error) {
-		b, err := meta(tx, metaCount+name)
-		if err == nil && b != nil {
-			n, err = metaUint(tx, metaCount+name)
-		}
+	err = j.commit(func(tx *sql.Tx, head tip) (tip, error) {
+		now, err := counted(tx, name)
 		if err != nil {
 			return head, err
 		}
-		n++
+		n = next(now)
 		return head, putUint(tx, metaCount+name, n)
 	})
 	if err != nil {

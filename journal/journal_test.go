@@ -387,6 +387,30 @@ func (j *Journal) abandon() {
 	j.closed = true
 }
 
+func TestRaise(t *testing.T) {
+	path := journalPath(t)
+	j, _ := mustOpen(t, path, Options{})
+	for _, c := range []struct{ to, next uint64 }{{57, 58}, {12, 59}, {59, 60}} {
+		if err := j.Raise("session", c.to); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := j.Count("session"); err != nil || got != c.next {
+			t.Errorf("after %d: %d, %v, want %d", c.to, got, err, c.next)
+		}
+	}
+	r, err := OpenRead(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for name, want := range map[string]uint64{"session": 60, "other": 0} {
+		if got, err := r.Counted(name); err != nil || got != want {
+			t.Errorf("%s: %d, %v, want %d", name, got, err, want)
+		}
+	}
+	mustClose(t, j)
+}
+
 func TestCount(t *testing.T) {
 	path := journalPath(t)
 	j, _ := mustOpen(t, path, Options{})

@@ -163,6 +163,15 @@ func (r *Reader) LastSnapshot() (last Record, found bool, err error) {
 	return last, found, err
 }
 
+// Counted is where the counter of that name stands; 0 when nothing was counted.
+func (r *Reader) Counted(name string) (n uint64, err error) {
+	err = r.view(func(tx *sql.Tx, _ tip) error {
+		n, err = counted(tx, name)
+		return err
+	})
+	return n, err
+}
+
 // Told gives the events and commands after record number after, up to number through, in order, at most max of them:
 // what may be told to surveillance. Those dropped by a Prune are passed over.
 func (r *Reader) Told(after, through uint64, max int) (records []Record, err error) {

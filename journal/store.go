@@ -216,6 +216,15 @@ func metaUint(tx *sql.Tx, name string) (uint64, error) {
 	return binary.BigEndian.Uint64(b), nil
 }
 
+// counted is where a counter stands; 0 when nothing was counted.
+func counted(tx *sql.Tx, name string) (uint64, error) {
+	b, err := meta(tx, metaCount+name)
+	if err != nil || b == nil {
+		return 0, err
+	}
+	return metaUint(tx, metaCount+name)
+}
+
 func putUint(tx *sql.Tx, name string, v uint64) error {
 	return putMeta(tx, name, binary.BigEndian.AppendUint64(nil, v))
 }

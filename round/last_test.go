@@ -54,3 +54,18 @@ func TestLastAfterVoid(t *testing.T) {
 		t.Errorf("last %+v, want round 3", s.Last)
 	}
 }
+
+// TestFirstShoeOfAnAdoptedTable: a table that goes on from another's numbers has
+// seen no shoe either, so its first one needs no cut card before it.
+func TestFirstShoeOfAnAdoptedTable(t *testing.T) {
+	s := round.New(round.DefaultRules())
+	s.Shoe.No, s.AlertNo = 731, 12
+	in, err := round.ParseInput([]byte(`{"at":"2026-01-01T00:00:00Z","in":"shoe","decks":8}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, events, err := s.Step(in, nil)
+	if err != nil || len(events) != 1 || events[0].Kind != round.ShoeLoaded || s.Shoe.No != 732 || s.AlertNo != 12 {
+		t.Errorf("shoe %d, alert %d, %v, %v", s.Shoe.No, s.AlertNo, events, err)
+	}
+}

@@ -62,9 +62,10 @@ func (t *step) questioned() bool {
 }
 
 // changeProven: the cut card came out and no round is open, or no shoe was
-// ever seen (game.md section 1: the first shoe needs no cut card before it).
+// ever seen (game.md section 1: the first shoe needs no cut card before it),
+// whatever number an earlier controller of the table had come to.
 func (t *step) changeProven() bool {
-	return t.Shoe.No == 0 || t.Shoe.CutOut && !t.Round.Open
+	return t.Shoe.Phase == NoShoe || t.Shoe.CutOut && !t.Round.Open
 }
 
 // load puts a new shoe in play; a round still open is void.
