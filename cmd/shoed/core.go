@@ -44,12 +44,13 @@ type core struct {
 	readings []scanner.Reading
 	repeats  map[string]*repeat // messages that tell has logged, by code and cause
 
-	begun   chan struct{}      // closed when what a restart means is on record: before, nothing is published
-	parts   []part             // of the machine, watched
-	waiting map[string]waiting // commands that wait for a second person, by id
-	desk    desk               // what people said of the table
-	setup   mqtt.Setup         // what info tells of the configuration in force
-	next    *change            // the configuration that waits until no round is open; nil for none
+	begun     chan struct{} // closed when what a restart means is on record: before, nothing is published
+	clockStep clockStep
+	parts     []part             // of the machine, watched
+	waiting   map[string]waiting // commands that wait for a second person, by id
+	desk      desk               // what people said of the table
+	setup     mqtt.Setup         // what info tells of the configuration in force
+	next      *change            // the configuration that waits until no round is open; nil for none
 
 	recent recent                      // the newest durable events, for the publisher
 	table  atomic.Pointer[round.State] // the adopted state, for readers
@@ -515,6 +516,9 @@ func (c *core) limits(ctx context.Context) error {
 func (c *core) everySecond(ctx context.Context) error {
 	for _, r := range c.readers {
 		c.sayRefused(r)
+	}
+	if err := c.noteStep(); err != nil {
+		return err
 	}
 	c.settle(time.Now())
 	if err := c.flush(); err != nil && !errors.Is(err, journal.ErrFull) && !errors.Is(err, journal.ErrIO) {
