@@ -56,8 +56,8 @@ func openControl(path string) (net.Listener, error) {
 	return l, nil
 }
 
-// serveControl takes commands for the core until the listener is closed.
-func serveControl(ctx context.Context, l net.Listener, gate *mqtt.Gate, commands chan<- request) {
+// serveControl takes requests until the listener is closed.
+func (s *service) serveControl(ctx context.Context, l net.Listener) {
 	for {
 		conn, err := l.Accept()
 		if err != nil {
@@ -66,15 +66,22 @@ func serveControl(ctx context.Context, l net.Listener, gate *mqtt.Gate, commands
 		go func() { // ends with its deadlines at the latest
 			defer conn.Close()
 			conn.SetDeadline(time.Now().Add(controlTimeout))
-			reply := control(ctx, conn, gate, commands)
+			reply, then := s.control(ctx, conn)
 			conn.SetDeadline(time.Now().Add(controlTimeout))
 			json.NewEncoder(conn).Encode(reply) // a client that is gone has no use for it
+			if then != nil {
+				then(ctx)
+			}
 		}()
 	}
 }
 
-func control(ctx context.Context, conn net.Conn, gate *mqtt.Gate, commands chan<- request) *mqtt.Reply {
-	bad := func(why string) *mqtt.Reply { return mqtt.Refuse(mqtt.CodeBadRequest, "%s", why) }
+// control takes one request. What it returns last, if anything, is to be done
+// after the reply.
+func (s *service) control(ctx context.Context, conn net.Conn) (*mqtt.Reply, func(context.Context)) {
+	bad := func(why string) (*mqtt.Reply, func(context.Context)) {
+		return mqtt.Refuse(mqtt.CodeBadRequest, "%s", why), nil
+	}
 	lines := bufio.NewScanner(conn)
 	lines.Buffer(nil, maxRequest)
 	if !lines.Scan() {
@@ -86,7 +93,15 @@ func control(ctx context.Context, conn net.Conn, gate *mqtt.Gate, commands chan<
 	if err := d.Decode(&asked); err != nil {
 		return bad(err.Error())
 	}
-	arrived, refused := gate.ArriveLocal(asked.User, asked.Command, asked.Body, time.Now())
+	if asked.Command == restartName {
+		return s.restart(asked.Body, peerName(conn))
+	}
+	return s.command(ctx, conn, asked), nil
+}
+
+// command has the core take a command.
+func (s *service) command(ctx context.Context, conn net.Conn, asked controlRequest) *mqtt.Reply {
+	arrived, refused := s.gate.ArriveLocal(asked.User, asked.Command, asked.Body, time.Now())
 	if refused != nil {
 		return refused
 	}
@@ -98,7 +113,7 @@ func control(ctx context.Context, conn net.Conn, gate *mqtt.Gate, commands chan<
 	defer cancel()
 	done := make(chan *mqtt.Reply, 2) // a second one comes when another person approves
 	select {
-	case commands <- request{arrived, by, func(_ uint64, r *mqtt.Reply) { done <- r }}:
+	case s.commands <- request{arrived, by, func(_ uint64, r *mqtt.Reply) { done <- r }}:
 	case <-ctx.Done():
 		return mqtt.Refuse(mqtt.CodeBusy, "the table holds, its journal cannot be written")
 	}

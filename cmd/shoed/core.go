@@ -31,6 +31,7 @@ type core struct {
 	log     *slog.Logger
 	clock   func(time.Time) time.Time // wall time to table time; they differ in a demonstration only
 	adopted func()                    // something new is durable
+	alive   func()                    // the loop still turns, or holds as it must
 	tableID string
 	gate    *mqtt.Gate              // what commands must pass
 	replay  func(mqtt.Replay) bool  // sends events again; false when it cannot now
@@ -275,6 +276,7 @@ func (c *core) run(ctx context.Context, queue *device.Queue, commands <-chan req
 		case <-c.hangups:
 			c.hangup()
 		case <-limits.C:
+			c.alive()
 			err = c.limits(ctx)
 		case <-second.C:
 			err = c.everySecond(ctx)
@@ -423,6 +425,7 @@ func (c *core) commit(ctx context.Context, next round.State) error {
 		case <-ctx.Done():
 			return fmt.Errorf("stopped while the journal could not be written; %d records in memory are lost: %w", len(c.records), err)
 		case <-time.After(retryEvery):
+			c.alive()
 		}
 	}
 	if held {

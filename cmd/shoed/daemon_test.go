@@ -156,8 +156,9 @@ func (tb *table) start() {
 	tb.t.Helper()
 	tb.log = &lockedBuffer{}
 	tb.cmd = exec.Command(cmp.Or(tb.program, os.Args[0]), "run", "--config", tb.config)
+	tb.cmd.Env = append(os.Environ(), tb.env...)
 	if tb.program == "" {
-		tb.cmd.Env = append(append(os.Environ(), asProgram+"=1"), tb.env...)
+		tb.cmd.Env = append(tb.cmd.Env, asProgram+"=1")
 	}
 	tb.cmd.Stderr = tb.log
 	if err := tb.cmd.Start(); err != nil {

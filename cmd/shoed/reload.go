@@ -74,8 +74,7 @@ func journalBounds(cfg *config.Config) (maxAge time.Duration, maxBytes int64) {
 	return time.Duration(cfg.Journal.MaxAgeDays) * 24 * time.Hour, cfg.Journal.MaxBytes
 }
 
-// hangup answers SIGHUP. What then waits for the end of a round is no reload any
-// more: systemd is to be told RELOADING before this and READY after it.
+// hangup answers SIGHUP.
 func (c *core) hangup() {
 	_, _ = c.reload() // logged there
 }

@@ -41,6 +41,10 @@ func runCommand() *cobra.Command {
 			}
 			s.log.Info("starting", "code", "starting", "version", s.build.version, "sha256", s.build.sha256,
 				"table", cfg.Table.ID, "rules", rules.Texts())
+			if s.systemd, err = openSystemd(os.Getenv); err != nil {
+				return err
+			}
+			defer s.systemd.close()
 			if err := s.open(); err != nil {
 				return err
 			}

@@ -52,6 +52,8 @@ type service struct {
 	broker    *mqtt.Broker       // nil with a broker elsewhere
 	publisher *mqtt.Publisher
 	scraped   net.Listener // nil without metrics
+	systemd   *systemd     // nil without it
+	restarts  chan bool    // asked for; true is now
 	started   time.Time
 }
 
@@ -89,15 +91,15 @@ func (s *service) openCore() error {
 	}
 	s.rights.Epoch = s.journal.Epoch()
 	s.gate = mqtt.NewGate(s.rights)
-	s.commands = make(chan request, commandsWaiting)
+	s.commands, s.restarts = make(chan request, commandsWaiting), make(chan bool)
 	s.core = &core{
 		tableID: s.cfg.Table.ID, gate: s.gate, waiting: map[string]waiting{}, begun: make(chan struct{}), replay: func(mqtt.Replay) bool { return false },
 		journal: s.journal, readers: readers,
-		program: s.build.sha256, log: s.log, clock: s.clock, adopted: func() {}, setup: setupOf(s.cfg, &s.rights),
+		program: s.build.sha256, log: s.log, clock: s.clock, adopted: func() {}, alive: s.systemd.alive, setup: setupOf(s.cfg, &s.rights),
 	}
 	if s.hangups != nil {
 		s.inForce = s.cfg
-		s.core.hangups, s.core.reread = s.hangups, s.reread
+		s.core.hangups, s.core.reread = s.hangups, s.reloading
 	}
 	if err := s.core.restore(s.rules); err != nil {
 		return err
@@ -355,6 +357,8 @@ func (s *service) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	ctx, restart := context.WithCancelCause(ctx)
+	defer restart(nil)
 	reading, stopReading := context.WithCancel(ctx)
 	following := s.followReaders(reading, queue)
 	deciding, stopDeciding := context.WithCancel(context.WithoutCancel(ctx))
@@ -368,17 +372,19 @@ func (s *service) serve(ctx context.Context) error {
 			return nil
 		}
 	})
-	controlling := task(func() error { serveControl(deciding, listener, s.gate, s.commands); return nil })
+	controlling := task(func() error { s.serveControl(deciding, listener); return nil })
 	measuring := task(func() error { s.serveMetrics(deciding); return nil })
+	managing := task(func() error { s.manage(deciding, restart); return nil })
 
 	reason, failed := errors.New("stopped"), false
 	select {
 	case <-ctx.Done():
-		s.log.Info("stopping", "code", "stopping")
+		s.log.Info("stopping", "code", "stopping", "cause", context.Cause(ctx))
 	case err = <-core:
 		failed = true
 		reason = errors.New("the table's controller failed")
 	}
+	s.systemd.notify("STOPPING=1")
 	stopReading()
 	following.Wait()
 	listener.Close()
@@ -388,6 +394,7 @@ func (s *service) serve(ctx context.Context) error {
 	}
 	<-controlling
 	<-measuring
+	<-managing
 	stopPublishing(reason)
 	if stopped := <-publisher; stopped != nil {
 		s.log.Warn("the broker could not be told of the stop: boards see the table as offline", "code", "stop.untold", "cause", stopped)
