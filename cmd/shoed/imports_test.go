@@ -17,7 +17,7 @@ import (
 var imports = map[string]struct{ may, own []string }{
 	"cmd/shoed": {
 		may: []string{"device", "scanner", "round", "odds", "journal", "mqtt", "sim", "config"},
-		own: []string{"github.com/spf13/cobra", "github.com/prometheus/client_golang"}},
+		own: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/prometheus/client_golang"}},
 	"device":  {own: []string{"go.bug.st/serial", "periph.io/x/conn/v3", "periph.io/x/host/v3", "golang.org/x/sys"}},
 	"scanner": {may: []string{"round"}},
 	"round":   {},
