@@ -2,6 +2,8 @@
 # make test    installs what the tests need (Debian: mosquitto, python3-paho-mqtt) and runs them all
 # make arm-test the rules, decoders and journal as ARMv6 and arm64 programs, under an emulator (Debian: qemu-user-static)
 # make bench   measures; nothing here passes or fails
+# make deb     Debian packages for amd64, arm64 and armhf, into dist/
+# make package-test   tries them in a virtual machine
 # make build   the program for this machine, into dist/
 
 GO          ?= go
@@ -10,9 +12,9 @@ VERSION     ?= devel
 LDFLAGS     := -s -w -X main.version=$(VERSION)
 BUILD       := CGO_ENABLED=0 GOOS=linux $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 
-.PHONY: check format vet lint tidy builds test arm-test deps race fuzz bench build clean
+.PHONY: check format vet lint tidy builds unit deb package-test test arm-test deps race fuzz bench build clean
 
-check: format vet lint tidy builds
+check: format vet lint tidy builds unit
 
 format:
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "not formatted (run gofmt -w): $$files"; exit 1; fi
@@ -34,6 +36,17 @@ builds: dist
 
 build: dist
 	$(BUILD) -o dist/shoed ./cmd/shoed
+
+# VERSION=1.2.3 make deb
+deb: builds
+	sh systemd/deb $(VERSION)
+
+# installs, upgrades in mid-round, removes and purges the package in a virtual machine
+package-test:
+	sh systemd/test/run
+
+unit: deps dist
+	systemd-analyze security --offline=true --threshold=25 --no-pager systemd/shoed.service >dist/exposure || { cat dist/exposure; exit 1; }
 
 dist:
 	mkdir -p dist
