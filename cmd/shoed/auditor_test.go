@@ -155,6 +155,14 @@ func (a *auditor) repliesTo(id string) []mqtt.Rsp {
 	return slices.DeleteFunc(slices.Clone(a.replies[id]), func(r mqtt.Rsp) bool { return r.Code == mqtt.CodeBusy })
 }
 
+// noRoom tells whether a command was refused because others of its user wait for
+// a second person: they may wait for a minute.
+func (a *auditor) noRoom(id string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.ContainsFunc(a.replies[id], func(r mqtt.Rsp) bool { return strings.Contains(r.Message, "wait for another person") })
+}
+
 // compare holds the chain against the journal, from where it last ended.
 func (a *auditor) compare(r *journal.Reader, key ed25519.PrivateKey, counts *tally) error {
 	a.mu.Lock()

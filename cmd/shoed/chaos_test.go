@@ -463,6 +463,8 @@ func (s *storm) repeat() {
 	for _, a := range waiting {
 		replies := s.auditor.repliesTo(a.cmd.CmdID)
 		switch {
+		case len(replies) == 0 && s.auditor.noRoom(a.cmd.CmdID):
+			s.counts.add("command refused: no room to wait", 1)
 		case len(replies) == 0:
 			if time.Since(a.at) > 400*time.Millisecond { // two a second of a user's five
 				s.send(a)
@@ -588,7 +590,7 @@ func (s *storm) checkEffects() {
 		}
 	}
 	for _, a := range s.asked {
-		if !taken[a.cmd.CmdID] && a.user != reading {
+		if !taken[a.cmd.CmdID] && a.user != reading && !s.auditor.noRoom(a.cmd.CmdID) {
 			s.t.Errorf("%s %s was answered, and is not in the journal", a.name, a.cmd.CmdID)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 func TestClockStep(t *testing.T) {
 	for _, c := range []struct{ wall, monotonic, want time.Duration }{
 		{time.Second, time.Second, 0},
-		{time.Second + 900*time.Millisecond, time.Second, 0},             // slewed, or looked at late
+		{time.Second + 900*time.Millisecond, time.Second, 0},              // slewed, or looked at late
 		{500000 * time.Hour, time.Second, 500000*time.Hour - time.Second}, // 1970 no more
 		{-time.Hour, time.Second, -time.Hour - time.Second},
 		{time.Second, 3 * time.Second, -2 * time.Second},

@@ -102,7 +102,7 @@ func (c *core) command(ctx context.Context, r request) error {
 	for i := range answers {
 		answers[i].reply.CmdID = answers[i].Command.CmdID
 	}
-	if c.gate.Records(&r.Request) {
+	if c.gate.Records(&r.Request) && answers[0].reply.Code != mqtt.CodeBusy { // who is told busy sends the same again, and may find room
 		for i := range answers {
 			if err := answers[i].record(c, next.Seq); err != nil {
 				return err
