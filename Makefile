@@ -1,6 +1,7 @@
 # make check   what must hold before a commit: format, vet, staticcheck, tidy, builds for every target
 # make test    installs what the tests need (Debian: mosquitto, python3-paho-mqtt) and runs them all
 # make arm-test the rules, decoders and journal as ARMv6 and arm64 programs, under an emulator (Debian: qemu-user-static)
+# make disk-test  a disk that is slow, and one that the kernel has made read-only (Debian: strace)
 # make bench   measures; nothing here passes or fails
 # make deb     Debian packages for amd64, arm64 and armhf, into dist/
 # make package-test   tries them in a virtual machine
@@ -12,7 +13,7 @@ VERSION     ?= devel
 LDFLAGS     := -s -w -X main.version=$(VERSION)
 BUILD       := CGO_ENABLED=0 GOOS=linux $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 
-.PHONY: check format vet lint tidy builds unit deb package-test test arm-test deps race fuzz bench build clean
+.PHONY: check format vet lint tidy builds unit deb package-test test arm-test disk-test deps race fuzz bench build clean
 
 check: format vet lint tidy builds unit
 
@@ -56,6 +57,10 @@ test: deps
 
 deps:
 	@sh .ci/deps
+
+disk-test:
+	@sh .ci/deps strace
+	$(GO) test -count 1 -run 'SlowDisk|ReadOnlyDisk' ./cmd/shoed -traced
 
 # Not emulated: the tests of journal that start processes or need a namespace of their own.
 EMULATED := -skip 'Kill|DiskFull|WriteFails|SyncFails' ./round ./scanner ./journal

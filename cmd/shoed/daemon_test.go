@@ -62,7 +62,8 @@ type table struct {
 	line   *sim.Pair
 	server *deviceServer // instead of line, after serveLine
 
-	program string // "" is the test binary itself
+	program string   // "" is the test binary itself
+	under   []string // what strace is to do to it; nil runs it alone
 	env     []string
 	cmd     *exec.Cmd
 	log     *lockedBuffer
@@ -155,7 +156,11 @@ func (tb *table) send(b []byte) {
 func (tb *table) start() {
 	tb.t.Helper()
 	tb.log = &lockedBuffer{}
-	tb.cmd = exec.Command(cmp.Or(tb.program, os.Args[0]), "run", "--config", tb.config)
+	words := []string{cmp.Or(tb.program, os.Args[0]), "run", "--config", tb.config}
+	if tb.under != nil { // the tracer is the grandchild, so that signals reach shoed
+		words = append(append([]string{"strace", "-D", "-f", "-qq", "-o", "/dev/null"}, tb.under...), words...)
+	}
+	tb.cmd = exec.Command(words[0], words[1:]...)
 	tb.cmd.Env = append(os.Environ(), tb.env...)
 	if tb.program == "" {
 		tb.cmd.Env = append(tb.cmd.Env, asProgram+"=1")
