@@ -78,17 +78,18 @@ func TestAsk(t *testing.T) {
 			}
 		}
 		// A broker may hang up on who may not write, or say nothing.
-		ctx, cancel := context.WithCancelCause(t.Context())
-		time.AfterFunc(2*time.Second, func() { cancel(errors.New("no reply so far")) })
-		got, err := ask(ctx, "board-1", "void")
+		patient := func() context.Context {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			time.AfterFunc(2*time.Second, func() { cancel(errors.New("no reply so far")) })
+			return ctx
+		}
+		got, err := ask(patient(), "board-1", "void")
 		if want := "check that board-1 may write " + Topic(site, desk, "cmd/board-1/void"); !says(err, want) || len(got) > 0 {
 			t.Errorf("a board voids: %v, %v", got, err)
 		}
 		p.stop(nil)
 		p.end()
-		ctx, cancel = context.WithCancelCause(t.Context())
-		time.AfterFunc(2*time.Second, func() { cancel(errors.New("no reply so far")) })
-		got, err = ask(ctx, "anna", "void")
+		got, err = ask(patient(), "anna", "void")
 		if want := "no reply so far: table table-1 is stopped; check that anna may write " + Topic(site, desk, "cmd/anna/void"); !says(err, want) || len(got) > 0 {
 			t.Errorf("of a table that is not there: %v, %v", got, err)
 		}
