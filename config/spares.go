@@ -25,6 +25,11 @@ func spareSection(n int) string {
 	return fmt.Sprintf("%s[%d]", readerSection, n)
 }
 
+// Readers are all of the table's, the one in use at first before its spares.
+func (c *Config) Readers() []Reader {
+	return append([]Reader{c.Reader}, c.Spares...)
+}
+
 // readerKeys yields the keys of the nth reader.
 func readerKeys(n int) iter.Seq[key] {
 	return func(yield func(key) bool) {

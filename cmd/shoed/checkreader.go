@@ -22,7 +22,7 @@ func isTCP(address string) bool { return strings.HasPrefix(address, "tcp:") }
 // checkReaders looks at the one in use and its spares.
 func checkReaders(ctx context.Context, p *inspected) []mqtt.Finding {
 	var found []mqtt.Finding
-	for _, r := range append([]config.Reader{p.cfg.Reader}, p.cfg.Spares...) {
+	for _, r := range p.cfg.Readers() {
 		found = append(found, p.port(&r)...)
 		found = append(found, p.frames(ctx, &r)...)
 	}

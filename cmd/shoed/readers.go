@@ -25,7 +25,7 @@ type reader struct {
 // first.
 func openReaders(cfg *config.Config, o scanner.Options) ([]*reader, error) {
 	var all []*reader
-	for _, r := range append([]config.Reader{cfg.Reader}, cfg.Spares...) {
+	for _, r := range cfg.Readers() {
 		decoder, err := scanner.New(r.Protocol, o)
 		if err != nil {
 			return nil, fmt.Errorf("reader %s: %w", r.Name, err)

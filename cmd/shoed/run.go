@@ -77,7 +77,7 @@ func configRules(cfg *config.Config) (round.Rules, error) {
 	if wrong != nil {
 		return rules, wrong
 	}
-	for _, r := range append([]config.Reader{cfg.Reader}, cfg.Spares...) {
+	for _, r := range cfg.Readers() {
 		if rules.RoundStart == round.StartReader && !scanner.Places(r.Protocol) {
 			return rules, fmt.Errorf("%v: rules: round_start=reader, but a %s reader does not say where a round begins: give round_start=bets, button, boxes or first_card",
 				cfg.Where("rules"), r.Protocol)

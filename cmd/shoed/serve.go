@@ -412,7 +412,7 @@ func task(f func() error) <-chan error {
 // followReaders reads every reader's line until ctx ends.
 func (s *service) followReaders(ctx context.Context, queue *device.Queue) *sync.WaitGroup {
 	var following sync.WaitGroup
-	for i, r := range append([]config.Reader{s.cfg.Reader}, s.cfg.Spares...) {
+	for i, r := range s.cfg.Readers() {
 		o := readerLine(&r)
 		following.Go(func() { device.Follow(ctx, o, queue, s.core.readers[i].orders) })
 	}
