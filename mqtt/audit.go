@@ -77,12 +77,9 @@ func (s *session) nextAudit(r *Record) ([]byte, error) {
 // auditFrom is the journal's number of the last event that was delivered: of
 // the full view, all before it was too.
 func (s *session) auditFrom() uint64 {
-	if s.p.o.Outbox.Audit == nil || s.acked == 0 {
+	if s.p.o.Outbox.Audit == nil {
 		return 0
 	}
-	records, err := s.p.o.Outbox.Events(s.acked-1, 1)
-	if err != nil || len(records) == 0 {
-		return 0 // dropped: what is kept is after it, and is sent once more
-	}
-	return records[0].No
+	last, _ := s.p.o.Outbox.event(s.acked) // dropped: what is kept is after it, and is sent once more
+	return last.No
 }

@@ -54,15 +54,11 @@ func (s *session) publishHealth() error {
 // lastChain is the chain at the last event; nil when there is none, or none that
 // can be read, which shows where events are sent.
 func (p *Publisher) lastChain(env *Envelope) *Chain {
-	seq := p.o.Outbox.Table().Seq
-	if seq == 0 {
+	last, kept := p.o.Outbox.event(p.o.Outbox.Table().Seq)
+	if !kept {
 		return nil
 	}
-	last, err := p.o.Outbox.Events(seq-1, 1)
-	if err != nil || len(last) != 1 {
-		return nil
-	}
-	return chainOf(env, &last[0], p.o.Key)
+	return chainOf(env, &last, p.o.Key)
 }
 
 // residentBytes is the memory this process occupies; 0 where the kernel does

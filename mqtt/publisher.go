@@ -60,6 +60,19 @@ type Outbox struct {
 	Facts func() *Facts
 }
 
+// event is the one public event of a number; false when it is none, was dropped
+// or cannot be read, which shows where events are sent.
+func (o *Outbox) event(seq uint64) (Record, bool) {
+	if seq == 0 {
+		return Record{}, false
+	}
+	records, err := o.Events(seq-1, 1)
+	if err != nil || len(records) == 0 || records[0].Seq != seq {
+		return Record{}, false
+	}
+	return records[0], true
+}
+
 // Options of a Publisher. Those said to be optional may be zero.
 type Options struct {
 	Servers  []string // mqtt://host:port; tried in random order
@@ -229,11 +242,11 @@ func (p *Publisher) raised(seq uint64) *round.EventText {
 	if text, known := p.evidence[seq]; known {
 		return text
 	}
-	records, err := p.o.Outbox.Events(seq-1, 1)
-	if err != nil || len(records) == 0 || records[0].Seq != seq {
+	record, kept := p.o.Outbox.event(seq)
+	if !kept {
 		return nil
 	}
-	event, err := EventOf(Envelope{}, records[0], p.o.Key)
+	event, err := EventOf(Envelope{}, record, p.o.Key)
 	if err != nil {
 		return nil
 	}
