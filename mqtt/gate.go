@@ -146,8 +146,8 @@ func (g *Gate) arrive(r Request, retained bool, body []byte) (Request, *Reply) {
 	if !r.Local && !g.draw(r.User, commanding, r.At) {
 		return r, Refuse(CodeBusy, "more than %d commands a second", commandsPerSecond)
 	}
-	if role := g.may.Load().roles[r.User]; role == 0 || !r.Local && role == itself {
-		return r, Refuse(CodeNotAllowed, "%s is no user of this table", r.User)
+	if _, reply := g.role(&r); reply != nil {
+		return r, reply
 	}
 	if _, known := commands[r.Name]; !known {
 		return r, Refuse(CodeBadRequest, "no such command: %q; there are %s", r.Name, strings.Join(CommandNames(), ", "))
@@ -169,6 +169,15 @@ func (g *Gate) arrive(r Request, retained bool, body []byte) (Request, *Reply) {
 // cannot fill the journal with what they may not.
 func (g *Gate) Records(r *Request) bool {
 	return commands[r.Name].needs != needView && g.may.Load().roles[r.User] > Surveillance
+}
+
+// role is the sender's; the table's own is of no use over a broker.
+func (g *Gate) role(r *Request) (Role, *Reply) {
+	role := g.may.Load().roles[r.User]
+	if role == 0 || !r.Local && role == itself {
+		return 0, Refuse(CodeNotAllowed, "%s is no user of this table", r.User)
+	}
+	return role, nil
 }
 
 // authentic checks the signature: one that is given must be right, and where
@@ -263,9 +272,9 @@ func (g *Gate) judge(r *Request, s *round.State, now time.Time, clock string) *R
 // thought, as it must be again when another person approves.
 func (g *Gate) Stands(r *Request, s *round.State) *Reply {
 	needs := commands[r.Name].needs
-	role := g.may.Load().roles[r.User]
-	if role == 0 || !r.Local && role == itself {
-		return Refuse(CodeNotAllowed, "%s is no user of this table", r.User)
+	role, reply := g.role(r)
+	if reply != nil {
+		return reply
 	}
 	if !role.may(needs) {
 		return Refuse(CodeNotAllowed, "%s asks for the role %s, %s has %s", r.Name, needs, r.User, role)
