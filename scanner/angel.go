@@ -668,15 +668,10 @@ func (a *angel) Snapshot() []byte {
 		Frame: hex.EncodeToString(s.frame[:s.n]), Run: hex.EncodeToString(s.run[:s.runN]),
 		Last: hex.EncodeToString(a.last[:a.lastN]), LastAt: a.lastAt, Overdrawn: a.overdrawn,
 		Frames: st.Frames, Copies: st.Duplicates, Anomalies: st.Anomalies, Gaps: st.Gaps,
-		Replies: st.Replies, Garbage: st.GarbageBytes, Refused: map[Reason]uint64{},
+		Replies: st.Replies, Garbage: st.GarbageBytes, Refused: st.refusals(),
 	}
 	if s.runN > 0 {
 		shot.Why = s.why
-	}
-	for _, r := range Reasons() {
-		if n := st.Refused[r]; n > 0 {
-			shot.Refused[r] = n
-		}
 	}
 	b, err := json.Marshal(shot)
 	if err != nil {

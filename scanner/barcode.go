@@ -144,12 +144,7 @@ const barcodeSnapshotVersion = 1
 func (d *barcode) Snapshot() []byte {
 	shot := barcodeSnapshot{
 		Version: barcodeSnapshotVersion, Protocol: barcodeProtocol, Offset: d.offset, Line: hex.EncodeToString(d.line), Long: d.long, Cut: d.cut,
-		Frames: d.stats.Frames, Garbage: d.stats.GarbageBytes, Refused: map[Reason]uint64{},
-	}
-	for _, r := range Reasons() {
-		if n := d.stats.Refused[r]; n > 0 {
-			shot.Refused[r] = n
-		}
+		Frames: d.stats.Frames, Garbage: d.stats.GarbageBytes, Refused: d.stats.refusals(),
 	}
 	b, err := json.Marshal(shot)
 	if err != nil {

@@ -65,6 +65,17 @@ type Stats struct {
 	Refused      [reasons]uint64
 }
 
+// refusals are those that were counted, as a snapshot has them.
+func (s *Stats) refusals() map[Reason]uint64 {
+	counted := map[Reason]uint64{}
+	for _, r := range Reasons() {
+		if n := s.Refused[r]; n > 0 {
+			counted[r] = n
+		}
+	}
+	return counted
+}
+
 // protocols that New knows.
 var protocols = map[string]func(Options) Decoder{
 	angelProtocol:   func(o Options) Decoder { return newAngel(o) },
