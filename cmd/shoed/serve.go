@@ -325,7 +325,7 @@ func (s *service) sparesHealth() map[string]mqtt.ReaderHealth {
 	return s.readersHealth()
 }
 
-func (s *service) machine() mqtt.Machine { return machine(s.cfg.Journal.Dir, "/sys") }
+func (s *service) machine() mqtt.Machine { return machine(s.cfg.Journal.Dir, sysfs) }
 
 // wall is the time on the machine's clock, and after is how long pauses last:
 // the only two that a test changes, to step the one and to shorten the other.

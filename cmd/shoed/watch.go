@@ -61,7 +61,7 @@ func (s *service) parts() []part {
 		})},
 		{device: round.ClockDevice, failing: failing(func() bool { return clockState() == "unset" })},
 		{device: round.PowerDevice, failing: failing(func() bool {
-			low := s.machine().Undervoltage
+			low := undervoltage(sysfs)
 			return low != nil && *low
 		})},
 		{device: round.CertificateDevice, failing: func() int { _, at := s.publisher.Expiry(); return nearing(at, time.Now()) }},
