@@ -14,6 +14,11 @@ import (
 type Reading struct {
 	Input round.Input // what was observed; only when Err is nil
 	Err   *FrameError
+
+	// Code is what the card's code was, in the form of Codes, on every card that a
+	// coded protocol reads, known or not. It may tell a card that the table has not
+	// shown.
+	Code string
 }
 
 // Decoder reads one protocol. It belongs to one goroutine.
@@ -46,6 +51,16 @@ type Options struct {
 	// a copy of it; 0 means the constant of that name. A line that runs faster
 	// than life needs a shorter one.
 	DuplicateWindow time.Duration
+
+	Codes Codes // what each code means; of generic, parallel8, rfid and wiegand
+
+	// Uses say what each wire is for, in the order of the request: boxes ("P1") of
+	// presence, switches ("start") of panel.
+	Uses   []string
+	Steady time.Duration // how long a switch must keep its level to count; of presence and panel; 0 is SteadyTime
+	Bits   int           // of a wiegand word, parity included: 26 or 34; 0 is 26
+	Hold   time.Duration // how long after its strobe a parallel8 code is there; 0 is HoldTime
+	Frame  Frame         // of generic
 }
 
 // DuplicateWindow by default. The copies of a telegram come 50 ms apart, six
@@ -53,6 +68,13 @@ type Options struct {
 // bytes with a new meaning need nine telegrams in between, which no dealer
 // manages in two seconds.
 const DuplicateWindow = 2 * time.Second
+
+// SteadyTime by default: switches of a layout bounce for a few milliseconds, and
+// a hand takes ten times as long.
+const SteadyTime = 20 * time.Millisecond
+
+// HoldTime by default.
+const HoldTime = 10 * time.Millisecond
 
 // Stats counts what a decoder met.
 type Stats struct {
@@ -76,26 +98,44 @@ func (s *Stats) refusals() map[Reason]uint64 {
 	return counted
 }
 
+// protocol is a row of the table of New.
+type protocol struct {
+	reads  What
+	wired  bool // it decodes the wire records of a GPIO chip, not the bytes of a serial line
+	coded  bool // Codes give its cards
+	places bool // it says whose card each is, so that a round may begin at its Player 1
+	build  func(Options) (Decoder, error)
+}
+
+// What a protocol tells of.
+type What uint8
+
+const (
+	Cards What = iota + 1 // that leave the shoe
+	Boxes                 // what lies in them
+	Panel                 // the dealer's buttons, keys and switches
+)
+
 // protocols that New knows.
-var protocols = map[string]func(Options) Decoder{
-	angelProtocol:   func(o Options) Decoder { return newAngel(o) },
-	barcodeProtocol: func(Options) Decoder { return newBarcode() },
+var protocols = map[string]protocol{
+	angelProtocol:   {reads: Cards, places: true, build: func(o Options) (Decoder, error) { return newAngel(o), nil }},
+	barcodeProtocol: {reads: Cards, build: func(Options) (Decoder, error) { return newBarcode(), nil }},
 }
 
 // New makes the decoder of a protocol. An error names the protocols there are,
 // or the option that makes no sense.
-func New(protocol string, o Options) (Decoder, error) {
-	build, ok := protocols[protocol]
+func New(name string, o Options) (Decoder, error) {
+	p, ok := protocols[name]
 	if !ok {
-		return nil, fmt.Errorf("reader protocol %q is unknown: use one of %s", protocol, strings.Join(Protocols(), ", "))
+		return nil, fmt.Errorf("protocol %q is unknown: use one of %s", name, strings.Join(slices.Sorted(maps.Keys(protocols)), ", "))
 	}
 	if o.DuplicateWindow < 0 {
-		return nil, fmt.Errorf("%s: duplicate window %v is negative: use 0 for the default of %v", protocol, o.DuplicateWindow, DuplicateWindow)
+		return nil, fmt.Errorf("%s: duplicate window %v is negative: use 0 for the default of %v", name, o.DuplicateWindow, DuplicateWindow)
 	}
 	if o.DuplicateWindow == 0 {
 		o.DuplicateWindow = DuplicateWindow
 	}
-	return build(o), nil
+	return p.build(o)
 }
 
 // ReaderDo is what a reader can be told.
@@ -118,9 +158,22 @@ func Order(protocol string, do ReaderDo, no uint8) ([]byte, error) {
 
 // Places reports whether readers of the protocol say whose card each is, so that
 // a round may begin at their Player 1.
-func Places(protocol string) bool { return protocol != barcodeProtocol }
+func Places(name string) bool { return protocols[name].places }
 
-// Protocols that New knows, sorted.
-func Protocols() []string {
-	return slices.Sorted(maps.Keys(protocols))
+// Wired reports whether the protocol is read from the wires of a GPIO chip.
+func Wired(name string) bool { return protocols[name].wired }
+
+// Coded reports whether the protocol's cards are codes, which Codes explain.
+func Coded(name string) bool { return protocols[name].coded }
+
+// Protocols that tell of something, sorted.
+func Protocols(of What) []string {
+	var names []string
+	for name, p := range protocols {
+		if p.reads == of {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }

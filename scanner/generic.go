@@ -1,0 +1,4 @@
+package scanner
+
+// Frame says how a generic reader sends a code.
+type Frame struct{}
