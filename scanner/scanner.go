@@ -127,7 +127,7 @@ var protocols = map[string]protocol{
 func New(name string, o Options) (Decoder, error) {
 	p, ok := protocols[name]
 	if !ok {
-		return nil, fmt.Errorf("protocol %q is unknown: use one of %s", name, strings.Join(slices.Sorted(maps.Keys(protocols)), ", "))
+		return nil, fmt.Errorf("reader protocol %q is unknown: use one of %s", name, strings.Join(slices.Sorted(maps.Keys(protocols)), ", "))
 	}
 	if o.DuplicateWindow < 0 {
 		return nil, fmt.Errorf("%s: duplicate window %v is negative: use 0 for the default of %v", name, o.DuplicateWindow, DuplicateWindow)
