@@ -18,7 +18,27 @@ import (
 // wrong already, only the given values with which nothing is.
 func checkEach(c *Config, v *viper.Viper, wrong []Problem) []Problem {
 	var problems []Problem
-	check := func(k key, path string, value any) {
+	for k := range keys() {
+		if _, given := c.places[k.path]; len(wrong) > 0 && (!given || slices.ContainsFunc(wrong, func(p Problem) bool { return strings.HasPrefix(p.Key, k.path) })) {
+			continue
+		}
+		switch k.value.(type) {
+		case int64:
+			problems = append(problems, c.refused(k, v.GetInt64(k.path))...)
+		case []string:
+			problems = append(problems, c.refused(k, v.GetStringSlice(k.path))...)
+		default:
+			if text, ok := v.Get(k.path).(string); ok { // else its section is wrong, which is said already
+				problems = append(problems, c.refused(k, text)...)
+			}
+		}
+	}
+	return problems
+}
+
+// refused tests a value, or each element of a list, against what the key accepts.
+func (c *Config) refused(k key, value any) (problems []Problem) {
+	test := func(path string, value any) {
 		if k.accepts.ok == nil || k.accepts.ok(value) {
 			return
 		}
@@ -28,22 +48,19 @@ func checkEach(c *Config, v *viper.Viper, wrong []Problem) []Problem {
 		}
 		problems = append(problems, Problem{c.Where(path), path, shown + " is not allowed; give " + k.accepts.give})
 	}
-	for k := range keys() {
-		if _, given := c.places[k.path]; len(wrong) > 0 && (!given || slices.ContainsFunc(wrong, func(p Problem) bool { return strings.HasPrefix(p.Key, k.path) })) {
-			continue
+	switch list := value.(type) {
+	case []string:
+		for i, element := range list {
+			test(fmt.Sprintf("%s[%d]", k.path, i), element)
 		}
-		switch k.value.(type) {
-		case int64:
-			check(k, k.path, v.GetInt64(k.path))
-		case []string:
-			for i, element := range v.GetStringSlice(k.path) {
-				check(k, fmt.Sprintf("%s[%d]", k.path, i), element)
-			}
-		default:
-			if text, ok := v.Get(k.path).(string); ok { // else its section is wrong, which is said already
-				check(k, k.path, text)
+	case []any: // as TOML has it
+		for i, element := range list {
+			if text, ok := element.(string); ok { // else that is said already
+				test(fmt.Sprintf("%s[%d]", k.path, i), text)
 			}
 		}
+	default:
+		test(k.path, value)
 	}
 	return problems
 }
@@ -61,10 +78,44 @@ func checkTogether(c *Config, env []string) []Problem {
 	if m.Listen == Off && len(m.Servers) == 0 {
 		report("mqtt.listen", `is "off" and mqtt.servers is empty, so nothing could be published; give one of them`)
 	}
+	checkWires(c, report)
 	checkPassword(c, env, report)
 	checkTLS(m, report)
 	checkAccess(c, report)
 	return problems
+}
+
+// checkWires finds a wire or a use that is given twice, and wires without the chip
+// that they are on. How many a protocol takes is for the one that reads it.
+func checkWires(c *Config, report func(key, text string)) {
+	first := map[string]string{} // by chip and wire
+	add := func(section, device string, lines []string) {
+		uses := map[string]bool{}
+		for i, text := range lines {
+			key := fmt.Sprintf("%s.lines[%d]", section, i)
+			use, wire, named := strings.Cut(text, "=")
+			if !named {
+				use, wire = key, text
+			}
+			if !strings.HasPrefix(device, "gpio:") {
+				report(key, fmt.Sprintf(`is a wire, but %s.device is no GPIO chip; give such as "gpio:pinctrl-bcm2711", or remove it`, section))
+				return
+			}
+			if uses[use] {
+				report(key, fmt.Sprintf("%s is there twice; give each its own wire", use))
+			}
+			if before, taken := first[device+"="+wire]; taken {
+				report(key, fmt.Sprintf("%s is that of %s too; give another wire", wire, before))
+			}
+			uses[use], first[device+"="+wire] = true, key
+		}
+	}
+	for i, r := range c.Readers() {
+		add(ReaderSection(i), r.Device, r.Lines)
+	}
+	add("boxes", c.Boxes.Device, c.Boxes.Lines)
+	add("panel", c.Panel.Device, c.Panel.Lines)
+	add("lamps", c.Lamps.Device, c.Lamps.Lines)
 }
 
 // checkPassword fetches it, too.

@@ -24,6 +24,9 @@ type Config struct {
 
 	Table   Table   `mapstructure:"table"`
 	Reader  Reader  `mapstructure:"reader"`
+	Boxes   Boxes   `mapstructure:"boxes"`
+	Panel   Panel   `mapstructure:"panel"`
+	Lamps   Lamps   `mapstructure:"lamps"`
 	Journal Journal `mapstructure:"journal"`
 	MQTT    MQTT    `mapstructure:"mqtt"`
 	Access  Access  `mapstructure:"access"`
@@ -43,7 +46,7 @@ type Table struct {
 	Label string `mapstructure:"label"`
 }
 
-// Reader is the card reader and its serial line.
+// Reader is the card reader and its line.
 type Reader struct {
 	Name        string `mapstructure:"name"`
 	Protocol    string `mapstructure:"protocol"`
@@ -53,6 +56,66 @@ type Reader struct {
 	Parity      string `mapstructure:"parity"`
 	StopBits    int    `mapstructure:"stop_bits"`
 	BufferBytes int    `mapstructure:"buffer_bytes"`
+
+	// On a GPIO chip.
+	Lines    []string `mapstructure:"lines"`
+	Active   string   `mapstructure:"active"`
+	Bias     string   `mapstructure:"bias"`
+	WordBits int      `mapstructure:"word_bits"`
+	SettleUS int      `mapstructure:"settle_us"`
+	HoldMS   int      `mapstructure:"hold_ms"`
+
+	Codes     []string `mapstructure:"codes"` // "code=card" each, not checked here
+	CodesFile string   `mapstructure:"codes_file"`
+
+	// Of a generic one.
+	Framing        string `mapstructure:"framing"`
+	FrameStart     string `mapstructure:"frame_start"`
+	FrameEnd       string `mapstructure:"frame_end"`
+	LengthCounts   string `mapstructure:"length_counts"`
+	PayloadBytes   int    `mapstructure:"payload_bytes"`
+	Checksum       string `mapstructure:"checksum"`
+	ChecksumForm   string `mapstructure:"checksum_form"`
+	ChecksumOrder  string `mapstructure:"checksum_order"`
+	ChecksumPlace  string `mapstructure:"checksum_place"`
+	ChecksumCovers string `mapstructure:"checksum_covers"`
+	CodeForm       string `mapstructure:"code_form"`
+	CodeOffset     int    `mapstructure:"code_offset"`
+	CodeBytes      int    `mapstructure:"code_bytes"`
+}
+
+// Boxes are the sensors that see where the cards lie. Without a Device there are
+// none; so with Panel and Lamps.
+type Boxes struct {
+	Protocol  string   `mapstructure:"protocol"`
+	Device    string   `mapstructure:"device"`
+	Lines     []string `mapstructure:"lines"` // "use=wire" each; so in Panel and Lamps
+	SteadyMS  int      `mapstructure:"steady_ms"`
+	Active    string   `mapstructure:"active"`
+	Bias      string   `mapstructure:"bias"`
+	Codes     []string `mapstructure:"codes"`
+	CodesFile string   `mapstructure:"codes_file"`
+	BaudRate  int      `mapstructure:"baud_rate"`
+	DataBits  int      `mapstructure:"data_bits"`
+	Parity    string   `mapstructure:"parity"`
+	StopBits  int      `mapstructure:"stop_bits"`
+}
+
+// Panel is the dealer's buttons, and what else has a switch.
+type Panel struct {
+	Device   string   `mapstructure:"device"`
+	Lines    []string `mapstructure:"lines"`
+	SteadyMS int      `mapstructure:"steady_ms"`
+	Active   string   `mapstructure:"active"`
+	Bias     string   `mapstructure:"bias"`
+}
+
+// Lamps follow the table.
+type Lamps struct {
+	Device   string   `mapstructure:"device"`
+	Lines    []string `mapstructure:"lines"`
+	Active   string   `mapstructure:"active"`
+	BuzzerMS int      `mapstructure:"buzzer_ms"`
 }
 
 // Journal is the log on disk.

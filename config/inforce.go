@@ -58,10 +58,16 @@ func (c *Config) Reload(next *Config) (inForce *Config, applied, restart []strin
 }
 
 // tied tells whether a key must wait for others that take a restart, for only
-// with those it was checked: users for the broker, rules for the reader.
+// with those it was checked: users for the broker, rules for the reader and what
+// tells of the table beside it.
 func (c *Config) tied(k key, next *Config) bool {
 	return strings.HasPrefix(k.path, "access.") && c.asks() != next.asks() ||
-		k.takes == NextShoe && c.Reader.Protocol != next.Reader.Protocol
+		k.takes == NextShoe && !reflect.DeepEqual(c.tells(), next.tells())
+}
+
+// tells is what tells of the table.
+func (c *Config) tells() []any {
+	return []any{c.Reader.Protocol, c.Boxes.Protocol, c.Boxes.Device, c.Panel.Device, c.Panel.Lines}
 }
 
 // asks is who asks users for their passwords: a broker elsewhere, the one inside

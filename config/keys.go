@@ -57,6 +57,48 @@ type accepts struct {
 	ok   func(value any) bool
 }
 
+// serialKeys are those of a serial line.
+func serialKeys(baudRate int64) []key {
+	return []key{
+		{name: "baud_rate", value: baudRate, doc: "Speed of the line", accepts: within(300, 4000000)},
+		{name: "data_bits", value: int64(8), doc: "Data bits of a character", accepts: within(5, 8)},
+		{name: "parity", value: "none", doc: "Parity of a character", accepts: oneOf("none", "even", "odd")},
+		{name: "stop_bits", value: int64(1), doc: "Stop bits of a character", accepts: within(1, 2)},
+	}
+}
+
+// wireKeys are those of inputs on a GPIO chip.
+var wireKeys = []key{
+	{name: "active", value: "low", doc: "The level of a GPIO wire that is pressed, occupied or pulsed", accepts: oneOf("high", "low")},
+	{name: "bias", value: "up", doc: "The chip's own resistor at each of them; as-is leaves it as it is", accepts: oneOf("up", "down", "off", "as-is")},
+}
+
+// codeKeys say what the codes of cards mean.
+var codeKeys = []key{
+	{name: "codes", value: []string{}, doc: `What each code means, such as "0x1A=As", or "0xFF=cut" of the cut card`, accepts: matching(`^.{1,100}=(.{2}|cut)$`, `"code=card"`)},
+	{name: "codes_file", value: "", doc: `The same in a file, which "shoed learn" writes; empty for none`, accepts: orEmpty(absolute)},
+}
+
+// frameKeys describe how a generic reader sends a code. Which of them go together
+// is for its decoder to say.
+var frameKeys = []key{
+	{name: "framing", value: "line", doc: "What a frame of generic is: line, [start] payload [checksum] and a line end; stx_etx, start payload end, the checksum before the end or after it; fixed, start payload [checksum] [end]; length, start length payload [checksum] [end]", accepts: oneOf("line", "stx_etx", "fixed", "length")},
+	{name: "frame_start", value: "", doc: `Its first bytes, such as "AA55"; empty for none, or for 02 of stx_etx`, accepts: orEmpty(hexBytes(4))},
+	{name: "frame_end", value: "", doc: "Its last byte; empty for none, or for 03 of stx_etx", accepts: orEmpty(hexBytes(1))},
+	{name: "length_counts", value: "payload", doc: `What the length byte counts, such as "length payload checksum"`, accepts: words("start", "length", "payload", "checksum", "end")},
+	{name: "payload_bytes", value: int64(0), doc: "How long the payload of a card's frame is; another is refused", accepts: within(0, 64)},
+	{name: "checksum", value: "none", doc: "How it is reckoned", accepts: oneOf("none", "xor", "sum", "crc16_modbus", "crc16_ccitt_false", "crc16_xmodem", "crc16_kermit")},
+	{name: "checksum_form", value: "binary", doc: "How it is written", accepts: oneOf("binary", "hex")},
+	{name: "checksum_order", value: "", doc: "Which byte of a CRC comes first; empty for what is usual with it", accepts: orEmpty(oneOf("high_first", "low_first"))},
+	{name: "checksum_place", value: "", doc: "Where it stands in a frame with an end", accepts: orEmpty(oneOf("before_end", "after_end"))},
+	{name: "checksum_covers", value: "payload", doc: `What it is reckoned from, such as "start payload end"; decoded is the bytes that the payload's hex digits stand for`, accepts: words("start", "length", "payload", "decoded", "end")},
+	{name: "code_form", value: "text", doc: "How a card's code is written: text, digits, hex digits (two a byte) or binary", accepts: oneOf("text", "digits", "hex", "binary")},
+	{name: "code_offset", value: int64(0), doc: "Where in the payload it begins, counted from 0", accepts: within(0, 63)},
+	{name: "code_bytes", value: int64(0), doc: "How many bytes of the payload it takes; 0 all that follow", accepts: within(0, 64)},
+}
+
+var steadyKey = key{name: "steady_ms", value: int64(20), doc: "How long a switch must keep its level to count, in milliseconds", accepts: within(1, 1000)}
+
 var sections = []section{
 	{"", "", []key{
 		{name: "rules", value: []string{}, doc: `House rules that differ from the usual ones, each "name=value", such as "decks=8" or "burn=first_card"`, takes: NextShoe},
@@ -68,15 +110,36 @@ var sections = []section{
 		{name: "id", value: "table-1", doc: "The table, unique in the house, as in topic names", accepts: name},
 		{name: "label", value: "", doc: "What stands on the felt, for people", accepts: printable(16), takes: Reload},
 	}},
-	{"reader", "The card reader and its line. A device server sets speed and characters of its line itself.", []key{
-		{name: "name", value: "reader", doc: "Its name in messages and in the journal", accepts: not(name, "journal", "broker", "clock", "power", "certificate", "commands", "publisher")},
-		{name: "protocol", value: "angel", doc: "What it speaks", accepts: name},
-		{name: "device", value: "/dev/ttyUSB0", doc: `The serial port, which "shoed ports" tells, or a device server that passes bytes as they are; ttyUSB numbers move`, accepts: line},
-		{name: "baud_rate", value: int64(4800), doc: "Speed of the line", accepts: within(300, 4000000)},
-		{name: "data_bits", value: int64(8), doc: "Data bits of a character", accepts: within(5, 8)},
-		{name: "parity", value: "none", doc: "Parity of a character", accepts: oneOf("none", "even", "odd")},
-		{name: "stop_bits", value: int64(1), doc: "Stop bits of a character", accepts: within(1, 2)},
+	{"reader", "The card reader and its line. A device server sets speed and characters of its line itself.", append([]key{
+		{name: "name", value: "reader", doc: "Its name in messages and in the journal", accepts: not(name, "journal", "broker", "clock", "power", "certificate", "commands", "publisher", "boxes", "panel", "lamps")},
+		{name: "protocol", value: "angel", doc: "What it speaks: angel, barcode, generic, parallel8 or wiegand", accepts: name},
+		{name: "device", value: "/dev/ttyUSB0", doc: `The serial port, which "shoed ports" tells, a device server that passes bytes as they are, or the GPIO chip of parallel8 and wiegand, which "shoed lines" tells; ttyUSB and gpiochip numbers move`, accepts: line},
+	}, slices.Concat(serialKeys(4800), []key{
 		{name: "buffer_bytes", value: int64(262144), doc: "How much may wait between line and journal before bytes are dropped, which is reported", accepts: within(4096, 16777216)},
+		{name: "lines", value: []string{}, doc: "Of a GPIO chip, its wires: D0 and D1 of wiegand; bits 0 to 7 and the strobe of parallel8", accepts: wire},
+	}, wireKeys, codeKeys, []key{
+		{name: "word_bits", value: int64(26), doc: "Bits of a wiegand word, its parity included: 26 or 34", accepts: within(26, 34)},
+		{name: "settle_us", value: int64(50), doc: "After the strobe of parallel8, when its bits are read, in microseconds", accepts: within(0, 1000)},
+		{name: "hold_ms", value: int64(10), doc: "After the strobe of parallel8, how long its bits stand, in milliseconds", accepts: within(1, 1000)},
+	}, frameKeys)...)},
+	{"boxes", "Sensors that see where the cards lie (rules placement=presence and placement=rfid).", append([]key{
+		{name: "protocol", value: "presence", doc: "A switch in each box on a GPIO chip, or RFID readers that send lines such as P1 04A2B3C4D5E680", accepts: oneOf("presence", "rfid")},
+		{name: "device", value: "", doc: "The GPIO chip of the switches, or the serial line of the RFID readers; empty for none", accepts: orEmpty(line)},
+		{name: "lines", value: []string{}, doc: `The switches, such as "P1=GPIO5"; "shoed lines" tells the wires there are`, accepts: used("P1", "P2", "P3", "B1", "B2", "B3")},
+		steadyKey,
+	}, slices.Concat(wireKeys, codeKeys, serialKeys(9600))...)},
+	{"panel", "The dealer's buttons, and what else has a switch.", append([]key{
+		{name: "device", value: "", doc: "The GPIO chip; empty for none", accepts: orEmpty(chip)},
+		{name: "lines", value: []string{}, doc: `Buttons start, end, call (for the supervisor), shoe (a new one) and insurance (closes it), the switch bets (on: no more bets), key and lid of the shoe, and cut, the cut card's sensor, such as "call=GPIO6"`,
+			accepts: used("start", "end", "call", "shoe", "insurance", "bets", "key", "lid", "cut")},
+		steadyKey,
+	}, wireKeys...)},
+	{"lamps", "Lamps that follow the table, and a buzzer. When the program ends the kernel leaves them as they are: what must be dark then is for the wiring.", []key{
+		{name: "device", value: "", doc: "The GPIO chip; empty for none", accepts: orEmpty(chip)},
+		{name: "lines", value: []string{}, doc: `Lamps green (deal), amber (wait) and red (paused), a lamp for each box (the card due) and the buzzer, such as "red=GPIO22"`,
+			accepts: used("green", "amber", "red", "buzzer", "P1", "P2", "P3", "B1", "B2", "B3")},
+		{name: "active", value: "high", doc: "The level at which a lamp is lit", accepts: oneOf("high", "low")},
+		{name: "buzzer_ms", value: int64(400), doc: "How long the buzzer sounds when the table needs somebody, in milliseconds", accepts: within(50, 5000)},
 	}},
 	{"journal", "The journal on disk: everything read and everything that followed.", []key{
 		{name: "dir", value: "/var/lib/shoed", doc: "Its folder", accepts: absolute},
@@ -154,7 +217,9 @@ func isSection(name string) bool {
 var (
 	name       = matching(`^[a-z0-9][a-z0-9-]{0,31}$`, "1 to 32 of a-z, 0-9 and '-', not starting with '-'")
 	absolute   = accepts{"an absolute path", func(v any) bool { return isAbsolute(v.(string)) }}
-	line       = accepts{`an absolute path, such as one in /dev/serial/by-id, "usb:VID:PID" or "usb:VID:PID:SERIAL" of an adapter, or "tcp://host:port"`, isLine}
+	line       = accepts{`an absolute path, such as one in /dev/serial/by-id, "usb:VID:PID" or "usb:VID:PID:SERIAL" of an adapter, "tcp://host:port", or "gpio:" and the label of a GPIO chip`, isLine}
+	chip       = matching(`^gpio:[ -~]{1,64}$`, `"gpio:" and the label of a GPIO chip, such as "gpio:pinctrl-bcm2711"`)
+	wire       = matching(`^[!-<>-~]{1,32}$`, `the name or number of a wire, such as "GPIO20"`)
 	credential = accepts{`an absolute path, or "credential:NAME" of a systemd credential`, isCredential}
 	// The kernel's sockaddr_un holds 108 bytes with the closing zero.
 	socketPath = accepts{"an absolute path of at most 107 bytes", func(v any) bool { return isAbsolute(v.(string)) && len(v.(string)) <= 107 }}
@@ -180,6 +245,27 @@ func oneOf(words ...string) accepts {
 func matching(pattern, give string) accepts {
 	re := regexp.MustCompile(pattern)
 	return accepts{give, func(v any) bool { return re.MatchString(v.(string)) }}
+}
+
+// hexBytes are up to most bytes in hex.
+func hexBytes(most int) accepts {
+	return matching(fmt.Sprintf("^([0-9A-Fa-f]{2}){1,%d}$", most), fmt.Sprintf("1 to %d bytes in hex", most))
+}
+
+// words are some of those there are, with spaces.
+func words(all ...string) accepts {
+	return accepts{"some of " + strings.Join(all, ", ") + ", with spaces between them", func(v any) bool {
+		given := strings.Fields(v.(string))
+		return len(given) > 0 && !slices.ContainsFunc(given, func(w string) bool { return !slices.Contains(all, w) })
+	}}
+}
+
+// used is a wire with its use.
+func used(uses ...string) accepts {
+	return accepts{`"use=wire", the use ` + strings.Join(uses[:len(uses)-1], ", ") + " or " + uses[len(uses)-1], func(v any) bool {
+		use, of, ok := strings.Cut(v.(string), "=")
+		return ok && slices.Contains(uses, use) && wire.ok(of)
+	}}
 }
 
 func printable(most int) accepts {
@@ -211,7 +297,7 @@ func isLine(v any) bool {
 	if isTCP {
 		return err == nil && isPort(port) && host != "" && !strings.ContainsAny(host, "/@ ")
 	}
-	return isAbsolute(v.(string)) || usbAdapter.MatchString(v.(string))
+	return isAbsolute(v.(string)) || usbAdapter.MatchString(v.(string)) || chip.ok(v)
 }
 
 func isPort(s string) bool {

@@ -17,8 +17,8 @@ import (
 // readerSection is the only section that may be given several times.
 const readerSection = "reader"
 
-// spareSection is the name of the nth reader's section, the first being 0.
-func spareSection(n int) string {
+// ReaderSection is the name of the nth reader's section, the first being 0.
+func ReaderSection(n int) string {
 	if n == 0 {
 		return readerSection
 	}
@@ -37,7 +37,7 @@ func readerKeys(n int) iter.Seq[key] {
 			if !strings.HasPrefix(k.path, readerSection+".") {
 				continue
 			}
-			k.path = spareSection(n) + "." + k.name
+			k.path = ReaderSection(n) + "." + k.name
 			if !yield(k) {
 				return
 			}
@@ -75,19 +75,17 @@ func (c *Config) setSpares(others []map[string]any) (problems []Problem) {
 			if values[k.name] = k.value; given[k.name] != nil {
 				values[k.name] = given[k.name]
 			}
-			if k.accepts.ok != nil && !k.accepts.ok(values[k.name]) {
-				problems = append(problems, Problem{c.Where(k.path), k.path, fmt.Sprintf("%#v is not allowed; give %s", values[k.name], k.accepts.give)})
-			}
+			problems = append(problems, c.refused(k, values[k.name])...)
 		}
 		var r Reader
 		if err := mapstructure.Decode(values, &r); err != nil {
-			return append(problems, Problem{c.Where(spareSection(i + 1)), spareSection(i + 1), err.Error()})
+			return append(problems, Problem{c.Where(ReaderSection(i + 1)), ReaderSection(i + 1), err.Error()})
 		}
 		c.Spares = append(c.Spares, r)
 		for j, name := range names {
 			if name == r.Name {
-				key := spareSection(i+1) + ".name"
-				problems = append(problems, Problem{c.Where(key), key, fmt.Sprintf("%q is the name of %s too; give each its own", name, spareSection(j))})
+				key := ReaderSection(i+1) + ".name"
+				problems = append(problems, Problem{c.Where(key), key, fmt.Sprintf("%q is the name of %s too; give each its own", name, ReaderSection(j))})
 			}
 		}
 		names = append(names, r.Name)

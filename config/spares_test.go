@@ -22,7 +22,9 @@ func TestSpares(t *testing.T) {
 	if c.Reader.Name != "shoe-1" || c.Reader.BaudRate != 2400 || c.Table.ID != "b-2" {
 		t.Errorf("the first: %+v, table %+v", c.Reader, c.Table)
 	}
-	want := Reader{Name: "shoe-2", Protocol: "angel", Device: "tcp://10.0.0.7:4001", BaudRate: 9600, DataBits: 8, Parity: "none", StopBits: 1, BufferBytes: 262144}
+	want := Reader{Name: "shoe-2", Protocol: "angel", Device: "tcp://10.0.0.7:4001", BaudRate: 9600, DataBits: 8, Parity: "none", StopBits: 1, BufferBytes: 262144,
+		Lines: []string{}, Active: "low", Bias: "up", WordBits: 26, SettleUS: 50, HoldMS: 10, Codes: []string{},
+		Framing: "line", LengthCounts: "payload", Checksum: "none", ChecksumForm: "binary", ChecksumCovers: "payload", CodeForm: "text"}
 	if !reflect.DeepEqual(c.Spares, []Reader{want}) {
 		t.Errorf("the other: %+v", c.Spares)
 	}

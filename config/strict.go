@@ -51,7 +51,7 @@ func strict(file string, text []byte) source {
 		}
 		in = parts(e)
 		if e.Kind == unstable.ArrayTable && join(in) == readerSection {
-			in = []string{spareSection(d.readers)}
+			in = []string{ReaderSection(d.readers)}
 			d.places[in[0]] = d.keyPlace(e)
 			d.readers++
 			known = true
