@@ -15,9 +15,10 @@ const QueueSignals = 16384
 //
 // When it is full the newest bytes are dropped: what waits is already in the
 // order in which the cards left the shoe, and a gap at its end can be named. In
-// the place of each gap stands exactly one Lost signal. Up, Down and Lost
-// signals are never dropped and do not count against the bounds: Follow makes
-// them at the pace of its retries, and two Lost never follow each other.
+// the place of each gap stands exactly one Lost signal of each device that lost
+// something. Up, Down and Lost signals are never dropped and do not count against
+// the bounds: Follow makes them at the pace of its retries, and two Lost of one
+// device never follow each other.
 type Queue struct {
 	maxBytes, maxReads int
 	wake               chan struct{} // holds a token while there may be something to take
@@ -54,14 +55,16 @@ func (q *Queue) Put(s Signal) {
 	}
 }
 
-// lose counts the bytes of a read that found no room in the Lost signal at the
-// end of the queue, which it makes if the last thing that happened was another.
+// lose counts the bytes of a read that found no room in its device's Lost signal
+// at the end of the queue, which it makes if something else has happened since.
 func (q *Queue) lose(s Signal) {
-	if n := len(q.signals); n > 0 && q.signals[n-1].Kind == Lost {
-		q.signals[n-1].LostBytes += int64(len(s.Bytes))
-		return
+	for i := len(q.signals) - 1; i >= 0 && q.signals[i].Kind == Lost; i-- {
+		if q.signals[i].Name == s.Name {
+			q.signals[i].LostBytes += int64(len(s.Bytes))
+			return
+		}
 	}
-	q.signals = append(q.signals, Signal{Kind: Lost, At: s.At, LostBytes: int64(len(s.Bytes))})
+	q.signals = append(q.signals, Signal{Kind: Lost, Name: s.Name, At: s.At, LostBytes: int64(len(s.Bytes))})
 }
 
 // Next takes the oldest signal, waiting for one until ctx ends. Signals that

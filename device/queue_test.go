@@ -26,19 +26,26 @@ func (n *naive) put(s Signal) {
 			reads++
 		}
 	}
-	last := len(n.waiting) - 1
 	switch {
 	case s.Kind != Received:
-		n.waiting, n.sizes = append(n.waiting, s.Kind.String()), append(n.sizes, -1)
+		n.waiting, n.sizes = append(n.waiting, text(s)), append(n.sizes, -1)
+		return
 	case bytes+len(s.Bytes) <= n.maxBytes && reads+1 <= n.maxReads:
-		n.waiting, n.sizes = append(n.waiting, string(s.Bytes)), append(n.sizes, len(s.Bytes))
-	case last >= 0 && n.sizes[last] == -1 && n.waiting[last][0] == '-':
-		var lost int
-		fmt.Sscanf(n.waiting[last], "-%d", &lost)
-		n.waiting[last] = fmt.Sprintf("-%d", lost+len(s.Bytes))
-	default:
-		n.waiting, n.sizes = append(n.waiting, fmt.Sprintf("-%d", len(s.Bytes))), append(n.sizes, -1)
+		n.waiting, n.sizes = append(n.waiting, text(s)), append(n.sizes, len(s.Bytes))
+		return
 	}
+	mine := len(n.waiting)
+	for i := mine - 1; i >= 0 && n.waiting[i][1] == '-'; i-- { // one Lost of each device at the end
+		if n.waiting[i][0] == s.Name[0] {
+			mine = i
+		}
+	}
+	if mine == len(n.waiting) {
+		n.waiting, n.sizes = append(n.waiting, s.Name+"-0"), append(n.sizes, -1)
+	}
+	var lost int
+	fmt.Sscanf(n.waiting[mine][2:], "%d", &lost)
+	n.waiting[mine] = fmt.Sprintf("%s-%d", s.Name, lost+len(s.Bytes))
 }
 
 func (n *naive) next() string {
@@ -50,11 +57,11 @@ func (n *naive) next() string {
 func text(s Signal) string {
 	switch s.Kind {
 	case Received:
-		return string(s.Bytes)
+		return s.Name + string(s.Bytes)
 	case Lost:
-		return fmt.Sprintf("-%d", s.LostBytes)
+		return fmt.Sprintf("%s-%d", s.Name, s.LostBytes)
 	}
-	return s.Kind.String()
+	return s.Name + s.Kind.String()
 }
 
 func TestQueueAgainstNaiveModel(t *testing.T) {
@@ -67,7 +74,7 @@ func TestQueueAgainstNaiveModel(t *testing.T) {
 		put, delivered, lost := 0, 0, 0
 		for step := 0; step < 400 || len(model.waiting) > 0; step++ {
 			if step < 400 && r.IntN(9) < 5 {
-				s := Signal{Kind: Kind(1 + r.IntN(3))}
+				s := Signal{Kind: Kind(1 + r.IntN(3)), Name: string(rune('a' + r.IntN(3)))}
 				if r.IntN(4) > 0 {
 					s.Kind = Received
 				}

@@ -31,7 +31,7 @@ func (k Kind) String() string {
 // Signal is one thing that happened on a line.
 type Signal struct {
 	Kind Kind
-	Name string // of the device; of Lost the first that lost something
+	Name string // of the device
 	// At is when the bytes were read, when the line came up or was found down,
 	// or when the first of the lost bytes were read.
 	At        time.Time
