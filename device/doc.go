@@ -1,12 +1,19 @@
 // Package device opens and reads the hardware of one table. It stamps what
 // arrives at the read and nowhere else, reconnects, and decodes nothing.
 //
-// Built so far: the line to a reader. Follow keeps one line open and puts what
-// happens on it (Signal) into a bounded Queue, from which the core takes it.
+// A line leads to a reader: bytes, or the wires of a GPIO chip as records in
+// bytes. Follow keeps one line open and puts what happens on it (Signal) into a
+// bounded Queue, from which the core takes it.
 //
 //	line.go      Line, and Open with its addresses
 //	serial.go    a line that is a serial port
 //	tcp.go       a line that is a connection to a serial device server
+//	wires.go     a line that is wires of a GPIO chip
+//	record.go    what is told of wires, in bytes
+//	request.go   how lines of a chip are asked for
+//	chip.go      which GPIO chip and which of its lines are meant
+//	header.go    the header of a Raspberry Pi
+//	gpio.go      what is asked of the kernel for them
 //	ports.go     which serial ports there are, from sysfs, and which one is meant
 //	claim.go     how a port is opened so that nobody else has it
 //	refusal.go   why a port could not be opened, in words an operator can act on

@@ -40,6 +40,8 @@ var (
 	// ErrNotSerial marks a path that is no serial port, or one that cannot be
 	// set as asked.
 	ErrNotSerial = errors.New("not a usable serial port")
+	// ErrNotWire marks GPIO lines, or a chip, that cannot be used as asked.
+	ErrNotWire = errors.New("not usable as wires")
 	// ErrUnreachable marks a device server to which there is no connection.
 	ErrUnreachable = errors.New("not reachable")
 	// ErrClosed is returned by Read and Write after Close.
@@ -74,19 +76,32 @@ type Options struct {
 	//	usb:VID:PID[:SERIAL]   the one USB adapter that has these, looked for at each opening
 	//	tcp://host:port        a serial device server that passes bytes as they are (raw, not telnet or
 	//	                       RFC 2217); also tcp:host:port
+	//	gpio:CHIP              Wires of the GPIO chip with that label (pinctrl-bcm2711), name (gpiochip0) or
+	//	                       path. Labels stay; the number in name and path may change at each boot
 	Address  string
 	BaudRate int    // 300 to 4000000
 	DataBits int    // 5 to 8
 	Parity   string // "none", "even" or "odd"
 	StopBits int    // 1 or 2
 
-	root string // where dev and sys are: "/" but in tests
+	Wires  []Wire        // of gpio: 1 to 16, requested together; the bytes of Read are WireRecords
+	Settle time.Duration // of gpio: from the strobe's edge to reading the levels, twice; up to 20 ms
+
+	// Opener opens a line that is not there, such as a simulated chip; nil opens
+	// Address. It is given these options as they are.
+	Opener func(context.Context, Options) (Line, error)
+
+	root   string // where dev and sys are: "/" but in tests
+	kernel kernel // of GPIO: linux but in tests
 }
 
 // Open opens the line. Its error wraps one of ErrAbsent, ErrAmbiguous,
-// ErrPermission, ErrTaken, ErrNotSerial and ErrUnreachable, or names the options
-// that cannot be used, and says what to do.
+// ErrPermission, ErrTaken, ErrNotSerial, ErrNotWire and ErrUnreachable, or names
+// the options that cannot be used, and says what to do.
 func Open(ctx context.Context, o Options) (Line, error) {
+	if o.Opener != nil {
+		return o.Opener(ctx, o)
+	}
 	o, err := o.checked()
 	if err != nil {
 		return nil, err
@@ -94,6 +109,8 @@ func Open(ctx context.Context, o Options) (Line, error) {
 	var line Line
 	if server, ok := tcpServer(o.Address); ok {
 		line, err = openTCP(ctx, o, server)
+	} else if _, ok := chipAddress(o.Address); ok {
+		line, err = openWires(o)
 	} else {
 		var path string
 		if path, err = o.path(); err == nil {
@@ -133,6 +150,9 @@ func (o Options) checked() (Options, error) {
 	if o.root == "" {
 		o.root = "/"
 	}
+	if o.kernel == nil {
+		o.kernel = linux{}
+	}
 	var wrong []string
 	want := func(ok bool, format string, args ...any) {
 		if !ok {
@@ -141,8 +161,12 @@ func (o Options) checked() (Options, error) {
 	}
 	_, isTCP := tcpServer(o.Address)
 	_, isUSB := usbAddress(o.Address)
-	want(filepath.IsAbs(o.Address) || isTCP || isUSB,
-		"address %q is no absolute path, usb:VID:PID, usb:VID:PID:SERIAL or tcp://host:port", o.Address)
+	_, isGPIO := chipAddress(o.Address)
+	want(filepath.IsAbs(o.Address) || isTCP || isUSB || isGPIO,
+		"address %q is no absolute path, usb:VID:PID, usb:VID:PID:SERIAL, tcp://host:port or gpio:CHIP", o.Address)
+	if isGPIO {
+		o.checkWires(want)
+	}
 	want(o.BaudRate >= 300 && o.BaudRate <= 4000000, "baud rate %d is not 300 to 4000000", o.BaudRate)
 	want(o.DataBits >= 5 && o.DataBits <= 8, "data bits %d are not 5 to 8", o.DataBits)
 	_, known := parities[o.Parity]
@@ -172,6 +196,19 @@ func usbAddress(address string) (USB, bool) {
 		return USB{}, false
 	}
 	return USB{VID: strings.ToLower(m[1]), PID: strings.ToLower(m[2]), Serial: m[3]}, true
+}
+
+// readAny is Read for a line of which once waits for bytes a bounded time.
+func readAny(ctx context.Context, once func() (Chunk, error)) (Chunk, error) {
+	for {
+		if err := ctx.Err(); err != nil {
+			return Chunk{}, err
+		}
+		c, err := once()
+		if err != nil || len(c.Bytes) > 0 {
+			return c, err
+		}
+	}
 }
 
 // writeAll is Write for a line of that name, of which once writes what it can in

@@ -62,15 +62,7 @@ func openSerial(o Options, path string) (*serialLine, error) {
 // Read is Line's. A byte with a parity or framing error, and a break, arrive as
 // a zero byte: the protocol's checksum has to catch them.
 func (s *serialLine) Read(ctx context.Context) (Chunk, error) {
-	for {
-		if err := ctx.Err(); err != nil {
-			return Chunk{}, err
-		}
-		c, err := s.readOnce()
-		if err != nil || len(c.Bytes) > 0 {
-			return c, err
-		}
-	}
+	return readAny(ctx, s.readOnce)
 }
 
 // readOnce makes one bounded read; no bytes and no error is a time-out.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -240,6 +241,14 @@ func TestOptions(t *testing.T) {
 		{Options{}, []string{`address "" is no absolute path`}},
 		{Options{Address: "ttyUSB0", BaudRate: -1, DataBits: 9, Parity: "mark", StopBits: 3},
 			[]string{`address "ttyUSB0"`, "baud rate -1", "data bits 9", `parity "mark"`, "stop bits 3"}},
+		{Options{Address: "gpio:pinctrl-bcm2711", Wires: []Wire{{Line: "4"}}}, nil},
+		{Options{Address: "gpio:"}, []string{`address "gpio:" is no`}},
+		{Options{Address: "gpio:x", Settle: -1}, []string{"0 wires are not 1 to 16", "settle -1ns"}},
+		{Options{Address: "gpio:x", Settle: time.Second, Wires: make([]Wire, 17)}, []string{"17 wires", "settle 1s", "has no line"}},
+		{Options{Address: "gpio:x", Wires: []Wire{{Use: "d0", Line: "1", Edges: 4, Bias: "high", Debounce: -1, Limit: -1}}},
+			[]string{"edges 4 of wire d0", `bias "high"`, "debounce -1ns", "limit -1"}},
+		{Options{Address: "gpio:x", Wires: []Wire{{Use: "a", Line: "1", Strobe: true, Edges: NoEdges, Debounce: time.Minute}, {Use: "b", Line: "2", Strobe: true}}},
+			[]string{"wire a is the strobe but", "debounce 1m0s", "2 wires are the strobe"}},
 	} {
 		got, err := c.options.checked()
 		if (err == nil) != (len(c.wrong) == 0) {
@@ -250,8 +259,8 @@ func TestOptions(t *testing.T) {
 				t.Errorf("%v: does not name %s", err, w)
 			}
 		}
-		if c.options == (Options{Address: "/dev/x"}) &&
-			got != (Options{Address: "/dev/x", BaudRate: 4800, DataBits: 8, Parity: "none", StopBits: 1, root: "/"}) {
+		if reflect.DeepEqual(c.options, Options{Address: "/dev/x"}) &&
+			!reflect.DeepEqual(got, Options{Address: "/dev/x", BaudRate: 4800, DataBits: 8, Parity: "none", StopBits: 1, root: "/", kernel: linux{}}) {
 			t.Errorf("defaults %+v", got)
 		}
 	}
