@@ -75,7 +75,7 @@ var wireKeys = []key{
 
 // codeKeys say what the codes of cards mean.
 var codeKeys = []key{
-	{name: "codes", value: []string{}, doc: `What each code means, such as "0x1A=As", or "0xFF=cut" of the cut card`, accepts: matching(`^.{1,100}=(.{2}|cut)$`, `"code=card"`)},
+	{name: "codes", value: []string{}, doc: `What each code means: its bytes in hex or its characters in quotes, such as "1A2B=As", "'1010'=As", or "FF=cut" of the cut card`, accepts: matching(`^.{1,100}=(.{2}|cut)$`, `"code=card"`)},
 	{name: "codes_file", value: "", doc: `The same in a file, which "shoed learn" writes; empty for none`, accepts: orEmpty(absolute)},
 }
 
@@ -92,7 +92,7 @@ var frameKeys = []key{
 	{name: "checksum_order", value: "", doc: "Which byte of a CRC comes first; empty for what is usual with it", accepts: orEmpty(oneOf("high_first", "low_first"))},
 	{name: "checksum_place", value: "", doc: "Where it stands in a frame with an end", accepts: orEmpty(oneOf("before_end", "after_end"))},
 	{name: "checksum_covers", value: "payload", doc: `What it is reckoned from, such as "start payload end"; decoded is the bytes that the payload's hex digits stand for`, accepts: words("start", "length", "payload", "decoded", "end")},
-	{name: "code_form", value: "text", doc: "How a card's code is written: text, digits, hex digits (two a byte) or binary", accepts: oneOf("text", "digits", "hex", "binary")},
+	{name: "code_form", value: "text", doc: "How a card's code is written: text, hex digits (two a byte) or binary", accepts: oneOf("text", "hex", "binary")},
 	{name: "code_offset", value: int64(0), doc: "Where in the payload it begins, counted from 0", accepts: within(0, 63)},
 	{name: "code_bytes", value: int64(0), doc: "How many bytes of the payload it takes; 0 all that follow", accepts: within(0, 64)},
 }

@@ -98,7 +98,6 @@ const (
 	angelMaxPayload  = 6 // M
 	angelMaxTelegram = 1 + 1 + 1 + angelMaxPayload + 1 + 2
 	angelMaxReply    = 32 // a register is a few characters: ample
-	angelMaxRun      = 64 // refused bytes in one report: at 4800 baud a wrong line shows within 0.2 s
 )
 
 const (
@@ -113,22 +112,15 @@ type angelSplit struct {
 	frame   [angelMaxReply]byte
 	n       int // of frame
 	etx     int // where it is in frame, 0 before it came
-	run     [angelMaxRun]byte
+	run     [maxRun]byte
 	runN    int
 	why     Reason // for the first byte of run
 	replies uint64
 	garbage uint64
 }
 
-// angelPiece is a telegram with a good checksum, or refused bytes.
-type angelPiece struct {
-	bytes  []byte // valid until the next push
-	offset int64
-	why    Reason // 0 for a telegram
-}
-
 // push takes the next byte of the line, which completes at most one piece.
-func (s *angelSplit) push(b byte) (p angelPiece, ok bool) {
+func (s *angelSplit) push(b byte) (p piece, ok bool) {
 	s.offset++
 	if s.n > 0 {
 		why, done := s.grow(b)
@@ -147,7 +139,7 @@ func (s *angelSplit) push(b byte) (p angelPiece, ok bool) {
 }
 
 // begin looks at a byte outside any frame.
-func (s *angelSplit) begin(b byte) (p angelPiece, ok bool) {
+func (s *angelSplit) begin(b byte) (p piece, ok bool) {
 	if !angelStarts(b) {
 		if s.runN == 0 {
 			s.why = Garbage
@@ -224,12 +216,12 @@ func (s *angelSplit) sums(b byte) bool {
 }
 
 // finish hands over a whole frame; a reply is only counted.
-func (s *angelSplit) finish() (angelPiece, bool) {
-	p := angelPiece{bytes: s.frame[:s.n], offset: s.offset - int64(s.n)}
+func (s *angelSplit) finish() (piece, bool) {
+	p := piece{bytes: s.frame[:s.n], offset: s.offset - int64(s.n)}
 	s.n = 0
 	if p.bytes[0] != enq {
 		s.replies++
-		return angelPiece{}, false
+		return piece{}, false
 	}
 	return p, true
 }
@@ -242,8 +234,8 @@ func (s *angelSplit) refuse(why Reason) {
 }
 
 // flush reports the run that ended before the offset end.
-func (s *angelSplit) flush(end int64) (angelPiece, bool) {
-	p := angelPiece{bytes: s.run[:s.runN], offset: end - int64(s.runN), why: s.why}
+func (s *angelSplit) flush(end int64) (piece, bool) {
+	p := piece{bytes: s.run[:s.runN], offset: end - int64(s.runN), why: s.why}
 	s.runN = 0
 	return p, len(p.bytes) > 0
 }
@@ -288,7 +280,7 @@ func (a *angel) Stats() Stats {
 	return s
 }
 
-func (a *angel) refusal(p angelPiece, why Reason) Reading {
+func (a *angel) refusal(p piece, why Reason) Reading {
 	a.stats.Refused[why]++
 	return Reading{Err: &FrameError{angelProtocol, why, p.offset, bytes.Clone(p.bytes)}}
 }
@@ -296,7 +288,7 @@ func (a *angel) refusal(p angelPiece, why Reason) Reading {
 // telegram judges a telegram by the one before it, then decodes it. Refused
 // content has its place in the sequence all the same; where it may have been a
 // card, the gap says that the round is unproven.
-func (a *angel) telegram(at time.Time, p angelPiece, out []Reading) []Reading {
+func (a *angel) telegram(at time.Time, p piece, out []Reading) []Reading {
 	a.stats.Frames++
 	now, same := at.UnixNano(), bytes.Equal(p.bytes, a.last[:a.lastN])
 	if same && a.near(now) {
@@ -632,13 +624,6 @@ func appendBCC(dst []byte, x byte) []byte {
 	return append(dst, upperHexText[x>>4], upperHexText[x&0x0f])
 }
 
-func xor(b []byte) (x byte) {
-	for _, c := range b {
-		x ^= c
-	}
-	return x
-}
-
 // angelSnapshot is the form of a Snapshot. A change of it takes a new version.
 type angelSnapshot struct {
 	Version   int               `json:"v"`
@@ -749,7 +734,7 @@ func angelRun(run []byte, why Reason) bool {
 			return false
 		}
 	}
-	return len(run) < angelMaxRun && why > 0 && why <= BadChecksum && angelStarts(run[0]) == (why != Garbage)
+	return len(run) < maxRun && why > 0 && why <= BadChecksum && angelStarts(run[0]) == (why != Garbage)
 }
 
 func (shot angelSnapshot) bytes() (frame, run, last []byte, err error) {

@@ -407,8 +407,8 @@ func TestRestoreRefuses(t *testing.T) {
 			{`"bad_seq_char":1`, `"odd":1`}, {`"bad_seq_char":1`, `"bad_seq_char":-1`},
 		},
 		"06 ff 31": { // a pending run
-			{`"ff31"`, `""`}, {`"ff31"`, `"ff05"`}, {`"ff31"`, `"0531"`}, {`"ff31"`, `"` + strings.Repeat("ff", angelMaxRun) + `"`},
-			{`"ff31"`, `"` + strings.Repeat("ff", angelMaxRun+1) + `"`},
+			{`"ff31"`, `""`}, {`"ff31"`, `"ff05"`}, {`"ff31"`, `"0531"`}, {`"ff31"`, `"` + strings.Repeat("ff", maxRun) + `"`},
+			{`"ff31"`, `"` + strings.Repeat("ff", maxRun+1) + `"`},
 			{`"garbage","last"`, `"bad_card","last"`}, {`"garbage","last"`, `"truncated","last"`}, {`,"why":"garbage"`, ``},
 		},
 	} {
@@ -472,7 +472,7 @@ func FuzzFeed(f *testing.F) {
 			if r.Err == nil {
 				continue
 			}
-			if e := r.Err; len(e.Bytes) == 0 || len(e.Bytes) > angelMaxRun || !bytes.Equal(e.Bytes, b[e.Offset:][:len(e.Bytes)]) {
+			if e := r.Err; len(e.Bytes) == 0 || len(e.Bytes) > maxRun || !bytes.Equal(e.Bytes, b[e.Offset:][:len(e.Bytes)]) {
 				t.Fatalf("%+v", e)
 			}
 			refused += len(r.Err.Bytes)

@@ -10,8 +10,20 @@ import (
 	"shoed/round"
 )
 
+func newBarcodes(t testing.TB) *generic {
+	t.Helper()
+	d, err := New("barcode", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.(*generic)
+}
+
 // barcodes reads a whole stream.
-func barcodes(b []byte) []Reading { return newBarcode().Feed(start, b, nil) }
+func barcodes(t testing.TB, b []byte) []Reading {
+	t.Helper()
+	return newBarcodes(t).Feed(start, b, nil)
+}
 
 // Every card's code, by the table of angel.md, "Other readers".
 func TestBarcodeCards(t *testing.T) {
@@ -19,7 +31,7 @@ func TestBarcodeCards(t *testing.T) {
 		for r, rank := range []byte("A23456789TJQK") {
 			line := fmt.Appendf(nil, "%d%03d\r", s+1, (r+1)*10)
 			want := card(t, string([]byte{rank, suit}))
-			got := barcodes(line)
+			got := barcodes(t, line)
 			if len(got) != 1 || got[0].Err != nil || got[0].Input != (round.Input{At: start, Kind: round.InCard, Card: want}) {
 				t.Errorf("%q: %v, want %v", line, says(got), want)
 			}
@@ -39,19 +51,16 @@ func TestBarcodeRefuses(t *testing.T) {
 		{"10100\r", []Reason{BadLength}},
 		{"010\r", []Reason{BadLength}},
 		{"10101010\r", []Reason{BadLength}}, // two cards run together are none
-		{"x1010\r", []Reason{Garbage}},
-		{" 1010\r", []Reason{Garbage}},
-		{"1010 \r", []Reason{Garbage}},
-		{"\x001010\r", []Reason{Garbage}},
-		{"0010\r", []Reason{BadCard}},
-		{"5010\r", []Reason{BadCard}},
-		{"1000\r", []Reason{BadCard}},
-		{"1140\r", []Reason{BadCard}},
-		{"1011\r", []Reason{BadCard}},
+		{"x1010\r", []Reason{BadLength}},
+		{" 1010\r", []Reason{BadLength}},
+		{"1010 \r", []Reason{BadLength}},
+		{"\x001010\r", []Reason{BadLength}},
+		{"\x00101\r", []Reason{BadByte}},
+		{"101\x80\r", []Reason{BadByte}},
 		{string(long) + "\r", []Reason{BadLength, BadLength, BadLength}},
-		{string(long[:barcodeRun]) + "\r", []Reason{BadLength}},
+		{string(long[:maxRun]) + "\r", []Reason{BadLength}},
 	} {
-		got := barcodes([]byte(c.line))
+		got := barcodes(t, []byte(c.line))
 		var why []Reason
 		at := int64(0)
 		for _, r := range got {
@@ -71,9 +80,19 @@ func TestBarcodeRefuses(t *testing.T) {
 	}
 }
 
+// Four characters that are no card's code are a card that was not read.
+func TestBarcodeUnread(t *testing.T) {
+	for _, line := range []string{"0010", "5010", "1000", "1140", "1011", "x101", "1 10", "FAIL"} {
+		got := barcodes(t, []byte(line+"\r"))
+		if len(got) != 1 || got[0].Err != nil || got[0].Input != (round.Input{At: start, Kind: round.InUnread, Name: "code is not a card"}) {
+			t.Errorf("%q: %v", line, says(got))
+		}
+	}
+}
+
 // A line that the connection was lost in is none, however it goes on.
 func TestBarcodeReconnect(t *testing.T) {
-	d := newBarcode()
+	d := newBarcodes(t)
 	got := d.Feed(start, []byte("1010\r10"), nil)
 	d.Reconnect()
 	got = d.Feed(start, []byte("2020\r"), got)
@@ -92,10 +111,10 @@ func FuzzBarcode(f *testing.F) {
 	f.Add([]byte("101\r01010\r\n\n1010x\r2100\r"), uint64(2))
 	line := regexp.MustCompile(`(?:^|[\r\n])([1-4](?:0[1-9]|1[0-3])0)(?:[\r\n])`)
 	f.Fuzz(func(t *testing.T, b []byte, seed uint64) {
-		whole := barcodes(b)
+		whole := barcodes(t, b)
 		cards := 0
 		for _, r := range whole {
-			if r.Err == nil {
+			if r.Input.Kind == round.InCard {
 				cards++
 			}
 		}
@@ -111,13 +130,13 @@ func FuzzBarcode(f *testing.F) {
 			t.Fatalf("%q: %d cards, want %d", b, cards, want)
 		}
 		rng := rand.New(rand.NewPCG(seed, 1))
-		d := newBarcode()
+		d := newBarcodes(t)
 		var cut []Reading
 		for rest := b; len(rest) > 0; {
 			n := 1 + rng.IntN(len(rest))
 			cut = d.Feed(start, rest[:n], cut)
 			rest = rest[n:]
-			restored := newBarcode()
+			restored := newBarcodes(t)
 			if err := restored.Restore(d.Snapshot()); err != nil {
 				t.Fatal(err)
 			}
@@ -128,14 +147,14 @@ func FuzzBarcode(f *testing.F) {
 }
 
 func TestBarcodeRestoreRefuses(t *testing.T) {
-	d := newBarcode()
+	d := newBarcodes(t)
 	d.Feed(start, []byte("101"), nil)
 	good := string(d.Snapshot())
 	for _, bad := range []string{"", "{}", "null", `{"version":1,"protocol":"angel"}`, good + " ", good[:len(good)-1],
 		string(bytes.Replace([]byte(good), []byte(`"offset":3`), []byte(`"offset":1`), 1)),
 		string(bytes.Replace([]byte(good), []byte(`"line":"`), []byte(`"line":"0d`), 1))} {
-		fresh := newBarcode()
-		if err := fresh.Restore([]byte(bad)); err == nil || fresh.offset != 0 {
+		fresh := newBarcodes(t)
+		if err := fresh.Restore([]byte(bad)); err == nil || fresh.split.state().Offset != 0 {
 			t.Errorf("%q was taken", bad)
 		}
 	}

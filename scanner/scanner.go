@@ -52,7 +52,8 @@ type Options struct {
 	// than life needs a shorter one.
 	DuplicateWindow time.Duration
 
-	Codes Codes // what each code means; of generic, parallel8, rfid and wiegand
+	Codes    Codes // what each code means, every card among them; of generic, parallel8, rfid and wiegand
+	Learning bool  // there are no Codes yet: every card is told unread, with its Code
 
 	// Uses say what each wire is for, in the order of the request: boxes ("P1") of
 	// presence, switches ("start") of panel.
@@ -87,6 +88,13 @@ type Stats struct {
 	Refused      [reasons]uint64
 }
 
+// refuse counts refused bytes and reports them.
+func (s *Stats) refuse(protocol string, p piece) Reading {
+	s.Refused[p.why]++
+	s.GarbageBytes += uint64(len(p.bytes))
+	return Reading{Err: &FrameError{protocol, p.why, p.offset, p.bytes}}
+}
+
 // refusals are those that were counted, as a snapshot has them.
 func (s *Stats) refusals() map[Reason]uint64 {
 	counted := map[Reason]uint64{}
@@ -119,7 +127,8 @@ const (
 // protocols that New knows.
 var protocols = map[string]protocol{
 	angelProtocol:   {reads: Cards, places: true, build: func(o Options) (Decoder, error) { return newAngel(o), nil }},
-	barcodeProtocol: {reads: Cards, build: func(Options) (Decoder, error) { return newBarcode(), nil }},
+	barcodeProtocol: {reads: Cards, build: func(Options) (Decoder, error) { return newBarcode() }},
+	genericProtocol: {reads: Cards, coded: true, build: newGeneric},
 }
 
 // New makes the decoder of a protocol. An error names the protocols there are,
@@ -134,6 +143,11 @@ func New(name string, o Options) (Decoder, error) {
 	}
 	if o.DuplicateWindow == 0 {
 		o.DuplicateWindow = DuplicateWindow
+	}
+	if p.coded && !o.Learning {
+		if err := o.Codes.complete(); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
 	}
 	return p.build(o)
 }
