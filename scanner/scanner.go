@@ -170,6 +170,9 @@ func Order(protocol string, do ReaderDo, no uint8) ([]byte, error) {
 	return AngelCommand{Do: map[ReaderDo]AngelDo{Lock: AngelLock, Unlock: AngelUnlock, CancelError: AngelCancelError}[do], Error: no}.Bytes()
 }
 
+// Reads is what the protocol tells of; 0 for one that New does not know.
+func Reads(name string) What { return protocols[name].reads }
+
 // Places reports whether readers of the protocol say whose card each is, so that
 // a round may begin at their Player 1.
 func Places(name string) bool { return protocols[name].places }

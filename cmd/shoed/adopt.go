@@ -187,7 +187,7 @@ func begin(path string, cfg *config.Config, last mqtt.Numbers) error {
 	if err != nil {
 		return err
 	}
-	readers, err := openReaders(cfg, scanner.Options{})
+	sources, err := openSources(cfg, scanner.Options{})
 	if err != nil {
 		return err
 	}
@@ -197,7 +197,7 @@ func begin(path string, cfg *config.Config, last mqtt.Numbers) error {
 	if err != nil {
 		return err
 	}
-	c := &core{readers: readers, program: "adopt"}
+	c := &core{sources: sources, program: "adopt"}
 	return errors.Join(j.Append([]journal.Record{c.snapshot(state, time.Now())}), j.Raise("session", last.Session), j.Close())
 }
 

@@ -256,7 +256,7 @@ func TestChainTellsNoFaces(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := &core{journal: j, state: round.New(rules), log: slog.New(slog.DiscardHandler), adopted: func() {}, clock: func(t time.Time) time.Time { return t }}
-		c.readers, err = openReaders(&config.Config{Reader: config.Reader{Name: "reader", Protocol: "angel"}}, scanner.Options{})
+		c.sources, err = openSources(&config.Config{Reader: config.Reader{Name: "reader", Protocol: "angel"}}, scanner.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -185,7 +185,7 @@ func mayRun(socket string) bool {
 
 // checkSettings looks at what the configuration itself cannot check.
 func checkSettings(_ context.Context, p *inspected) []mqtt.Finding {
-	if _, err := openReaders(p.cfg, scanner.Options{}); err != nil {
+	if _, err := openSources(p.cfg, scanner.Options{}); err != nil {
 		return failed("configuration", err)
 	}
 	return passed("configuration", "it is valid, for table %s of %s", p.cfg.Table.ID, p.cfg.Table.Site)

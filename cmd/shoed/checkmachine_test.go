@@ -57,7 +57,7 @@ func pi(t testing.TB, more ...string) string {
 // piConfig writes a configuration of that machine.
 func piConfig(t testing.TB, more string) string {
 	t.Helper()
-	text := `rules = ["placement=rfid", "insurance=off"]
+	text := `rules = ["insurance=off"]
 ` + more + `
 [control]
 socket = "` + filepath.Join(t.TempDir(), "none.sock") + `"
@@ -85,7 +85,7 @@ func TestCheckMachine(t *testing.T) {
 		"pass  reader port: /dev/ttyUSB0 belongs to ",
 		"pass  reader login: nobody waits for a login on ttyUSB0",
 		"pass  reader modem: no ModemManager runs here",
-		"pass  boxes: sensors watch them (placement=rfid)",
+		"warn  boxes: no sensor watches them (placement=none)",
 		"pass  disk: /var/lib/shoed is on /dev/sda1 (ext4), flash or SSD",
 		"MB are free in /var/lib/shoed, the journal may take 953 MB more",
 		"pass  supply: the voltage is right",

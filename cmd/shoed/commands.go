@@ -80,7 +80,7 @@ type waiting struct {
 // become durable together, and only then is anybody told. One that was there
 // before has no second effect, and gets the reply that it got.
 func (c *core) command(ctx context.Context, r request) error {
-	rec, seen, err := c.journal.Command(source(&r.Request))
+	rec, seen, err := c.journal.Command(commandSource(&r.Request))
 	if err != nil {
 		c.tell(slog.LevelError, "command.unread", "a command is refused: the journal cannot be read", "cause", err)
 		r.told(c.state.Seq, &mqtt.Reply{CmdID: r.Command.CmdID, Status: mqtt.Failed, Code: mqtt.CodeInternal, Message: "the journal cannot be read"})
@@ -99,9 +99,6 @@ func (c *core) command(ctx context.Context, r request) error {
 	next, d, before := c.state, c.desk, c.inUse()
 	c.begin()
 	answers := c.decide(&next, &d, &r)
-	for i := range answers {
-		answers[i].reply.CmdID = answers[i].Command.CmdID
-	}
 	if c.gate.Records(&r.Request) && answers[0].reply.Code != mqtt.CodeBusy { // who is told busy sends the same again, and may find room
 		for i := range answers {
 			if err := answers[i].record(c, next.Seq); err != nil {
@@ -113,7 +110,7 @@ func (c *core) command(ctx context.Context, r request) error {
 		}
 	}
 	if now := c.inUse(); now != before && !now.up { // put in use without a line
-		if err := c.take(ctx, c.line(now, c.now(), false)); err != nil {
+		if err := c.take(ctx, c.link(now, c.now(), false)); err != nil {
 			return err
 		}
 	}
@@ -141,18 +138,22 @@ type answered struct {
 	reply mqtt.Reply
 }
 
-// source names a command in the journal: its own record, and the events that it
-// led to.
-func source(r *mqtt.Request) string { return r.User + "/" + r.Command.CmdID }
+func (r *request) with(reply mqtt.Reply) answered {
+	reply.CmdID = r.Command.CmdID
+	return answered{*r, reply}
+}
+
+// commandSource names a command in the journal: its own record, and the events
+// that it led to.
+func commandSource(r *mqtt.Request) string { return r.User + "/" + r.Command.CmdID }
 
 // record adds the command with its reply to those to be made durable.
 func (a *answered) record(c *core, seq uint64) error {
-	a.reply.CmdID = a.Command.CmdID
 	body, err := json.Marshal(mqtt.Given{User: a.User, Command: a.Name, By: a.by, Local: a.Local, Body: a.Command, Seq: seq, Reply: a.reply})
 	if err != nil {
 		return err
 	}
-	c.records = append(c.records, journal.Record{At: c.now(), Kind: journal.Command, Source: source(&a.Request), Body: body})
+	c.records = append(c.records, journal.Record{At: c.now(), Kind: journal.Command, Source: commandSource(&a.Request), Body: body})
 	return nil
 }
 
@@ -164,13 +165,13 @@ func (c *core) decide(next *round.State, d *desk, r *request) []answered {
 		if full := c.await(r); full != nil {
 			refused = full
 		}
-		return []answered{{*r, *refused}}
+		return []answered{r.with(*refused)}
 	case refused != nil:
-		return []answered{{*r, *refused}}
+		return []answered{r.with(*refused)}
 	case r.Name == "approve":
 		return c.approve(next, d, r)
 	}
-	return []answered{{*r, *c.perform(next, d, r)}}
+	return []answered{r.with(*c.perform(next, d, r))}
 }
 
 // await lets a command wait for a second person, who names it by its id alone:
@@ -200,7 +201,7 @@ func (c *core) approve(next *round.State, d *desk, second *request) []answered {
 	}
 	_ = json.Unmarshal(second.Command.Args, &args) // an absent id is unknown
 	first, known := c.waiting[args.CmdID]
-	answer := func(r *mqtt.Reply) []answered { return []answered{{*second, *r}} }
+	answer := func(r *mqtt.Reply) []answered { return []answered{second.with(*r)} }
 	switch {
 	case !known:
 		return answer(mqtt.Refuse(mqtt.CodeNotApplicable, "no command %q waits for a second person", args.CmdID))
@@ -216,7 +217,7 @@ func (c *core) approve(next *round.State, d *desk, second *request) []answered {
 	}
 	own := *outcome
 	own.Result = nil
-	return append(answer(&own), answered{both, *outcome})
+	return append(answer(&own), both.with(*outcome))
 }
 
 // expire ends what has waited too long for a second person.
@@ -226,7 +227,7 @@ func (c *core) expire(ctx context.Context) error {
 			continue
 		}
 		delete(c.waiting, id)
-		a := answered{w.request, *mqtt.Refuse(mqtt.CodeExpired, "no second person approved it within a minute")}
+		a := w.with(*mqtt.Refuse(mqtt.CodeExpired, "no second person approved it within a minute"))
 		if err := c.conclude(ctx, &a); err != nil {
 			return err
 		}
@@ -237,10 +238,10 @@ func (c *core) expire(ctx context.Context) error {
 // perform makes the effect of a command that may have it.
 func (c *core) perform(next *round.State, d *desk, r *request) *mqtt.Reply {
 	if in, ok := r.Answer(c.now(), r.by); ok {
-		if in.Answer.Do == round.DoSwapReader && !slices.Contains(c.others(), in.Answer.Device) {
-			return mqtt.Refuse(mqtt.CodeNotApplicable, "no such reader that is not in use: %q; there are %q", in.Answer.Device, c.others())
+		if in.Answer.Do == round.DoSwapReader && !slices.Contains(c.spares(), in.Answer.Device) {
+			return mqtt.Refuse(mqtt.CodeNotApplicable, "no such reader that is not in use: %q; there are %q", in.Answer.Device, c.spares())
 		}
-		c.cause = source(&r.Request)
+		c.cause = commandSource(&r.Request)
 		return c.answer(next, in)
 	}
 	done := &mqtt.Reply{Status: mqtt.Done, Code: mqtt.CodeOK, Message: "noted"}
@@ -333,7 +334,7 @@ func (c *core) follow(ctx context.Context, a *answered) error {
 	}
 	switch wanted, isReplay := a.reply.Result.(mqtt.Replay); {
 	case isReplay && !c.replay(wanted):
-		a.reply = mqtt.Reply{Status: mqtt.Failed, Code: mqtt.CodeBusy, Message: "too many ask at once: ask again"}
+		*a = a.with(mqtt.Reply{Status: mqtt.Failed, Code: mqtt.CodeBusy, Message: "too many ask at once: ask again"})
 		return c.conclude(ctx, a)
 	case a.Name == "reader-lock", a.Name == "reader-cancel-error":
 		return c.send(ctx, a)
@@ -368,18 +369,17 @@ func (c *core) send(ctx context.Context, a *answered) error {
 	if err != nil {
 		return err // it was read before
 	}
-	a.reply = mqtt.Reply{Status: mqtt.Done, Code: mqtt.CodeOK, Message: "sent"}
+	*a = a.with(mqtt.Reply{Status: mqtt.Done, Code: mqtt.CodeOK, Message: "sent"})
 	select {
 	case c.inUse().orders <- order:
 	default:
-		a.reply = mqtt.Reply{Status: mqtt.Failed, Code: mqtt.CodeNotApplicable, Message: "the reader is not connected, or has not taken the last order yet"}
+		*a = a.with(mqtt.Reply{Status: mqtt.Failed, Code: mqtt.CodeNotApplicable, Message: "the reader is not connected, or has not taken the last order yet"})
 	}
 	return c.conclude(ctx, a)
 }
 
 // conclude puts a command's last reply on record, if it is recorded, and gives it.
 func (c *core) conclude(ctx context.Context, a *answered) error {
-	a.reply.CmdID = a.Command.CmdID
 	if c.gate.Records(&a.Request) {
 		c.begin()
 		if err := a.record(c, c.state.Seq); err != nil {
@@ -408,7 +408,7 @@ func (c *core) describe() map[string]any {
 func (c *core) lines() []lineDiagnosis {
 	h := c.health.Load()
 	var all []lineDiagnosis
-	for _, r := range c.readers {
+	for _, r := range c.sources {
 		d := lineDiagnosis{Name: r.name, Up: r.up, Frames: h.readers[r.name].Frames}
 		if at, read := h.lastRead[r.name]; read {
 			ms := time.Since(at).Milliseconds()

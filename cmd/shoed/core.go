@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -25,7 +26,7 @@ import (
 // only then adopt the state and tell anybody.
 type core struct {
 	journal *journal.Journal
-	readers []*reader // the first is in use at first
+	sources []*source // readers first, of these the one in use at first
 	state   round.State
 	program string // identity of this program: snapshots of another are not compared
 	log     *slog.Logger
@@ -99,10 +100,9 @@ type snapshot struct {
 	Program string      `json:"program"`
 	Version string      `json:"version"`
 	State   round.State `json:"state"`
-	Decoder []byte      `json:"decoder,omitempty"` // of versions that knew one reader
 
-	Decoders map[string][]byte `json:"decoders"` // by reader
-	Desk     desk              `json:"desk"`
+	Decoders map[string]decoded `json:"decoders"` // by source
+	Desk     desk               `json:"desk"`
 }
 
 // restore brings the core to the end of its journal: the last snapshot, then
@@ -120,10 +120,10 @@ func (c *core) restore(rules round.Rules) error {
 		if err := json.Unmarshal(last.Body, &s); err != nil {
 			return fmt.Errorf("journal record %d: the snapshot of version %s cannot be read by this one: %w", last.No, s.Version, err)
 		}
-		if err := c.restoreReaders(&s); err != nil {
-			return fmt.Errorf("journal record %d: the decoder's snapshot: %w", last.No, err)
-		}
 		c.state, c.desk, from, same = s.State, s.Desk, last.No+1, s.Program == c.program
+		if err := c.restoreSources(s.Decoders, same); err != nil {
+			return fmt.Errorf("journal record %d: %w", last.No, err)
+		}
 	}
 	again := rerun{core: c, compare: same}
 	if err := c.journal.Read(from, again.record); err != nil {
@@ -134,7 +134,8 @@ func (c *core) restore(rules round.Rules) error {
 	}
 	c.tellFacts()
 	c.sayRules(rules)
-	if ok && same && c.state.NextRules == rules {
+	changed := slices.ContainsFunc(c.sources, func(s *source) bool { return s.changed })
+	if ok && same && !changed && c.state.NextRules == rules {
 		return nil
 	}
 	c.state.NextRules = rules
@@ -164,7 +165,9 @@ func (r *rerun) record(rec journal.Record) error {
 		if err := r.done(); err != nil {
 			return err
 		}
-		r.readings = c.feed(c.reader(rec.Source), rec.At, rec.Body, r.readings[:0])
+		if s := c.source(rec.Source); s != nil && !s.changed {
+			r.readings = c.feed(s, rec.At, rec.Body, r.readings[:0])
+		}
 	case journal.Input:
 		in, err := round.ParseInput(rec.Body)
 		if err != nil {
@@ -188,6 +191,9 @@ func (r *rerun) record(rec journal.Record) error {
 // input compares an input that came from the decoder with what it says now.
 func (r *rerun) input(rec journal.Record, in *round.Input) error {
 	if rec.Source == "" || !r.compare {
+		return nil
+	}
+	if s := r.core.source(rec.Source); s == nil || s.changed {
 		return nil
 	}
 	if len(r.readings) == 0 || !bytes.Equal(r.readings[0].Input.AppendText(nil), rec.Body) {
@@ -306,27 +312,29 @@ func (c *core) now() time.Time { return c.clock(time.Now()).UTC() }
 // signal takes one thing that happened on a reader's line.
 func (c *core) signal(ctx context.Context, s device.Signal) error {
 	at := c.clock(s.At).UTC()
-	r := c.reader(s.Name)
+	from := c.source(s.Name)
 	switch s.Kind {
 	case device.Received:
-		return c.chunk(ctx, r, at, s.Bytes)
+		return c.chunk(ctx, from, at, s.Bytes)
 	case device.Up:
-		r.up = true
-		c.tell(slog.LevelInfo, "reader.up", "reader connected", "device", r.name)
-		return c.take(ctx, c.line(r, at, true))
+		from.up = true
+		c.tell(slog.LevelInfo, from.code("up"), "connected", "device", from.name)
+		return c.take(ctx, c.link(from, at, true))
 	case device.Down:
-		r.up = false
-		c.tell(slog.LevelWarn, "reader.down", "reader not connected", "device", r.name, "cause", s.Cause)
-		return c.take(ctx, c.line(r, at, false))
+		from.up = false
+		c.tell(slog.LevelWarn, from.code("down"), "not connected", "device", from.name, "cause", s.Cause)
+		return c.take(ctx, c.link(from, at, false))
 	case device.Lost:
-		c.tell(slog.LevelError, "reader.overflow", "bytes of the reader were lost: they came faster than they could be kept", "bytes", s.LostBytes)
-		return c.take(ctx, round.Input{At: at, Kind: round.InReader, Reader: round.ReaderGap})
+		c.tell(slog.LevelError, from.code("overflow"), "bytes were lost: they came faster than they could be kept", "device", from.name, "bytes", s.LostBytes)
+		if from.reads == scanner.Cards { // sensors tell their levels again
+			return c.take(ctx, round.Input{At: at, Kind: round.InReader, Reader: round.ReaderGap})
+		}
 	}
 	return nil
 }
 
 // chunk takes the bytes of one read.
-func (c *core) chunk(ctx context.Context, r *reader, at time.Time, b []byte) error {
+func (c *core) chunk(ctx context.Context, r *source, at time.Time, b []byte) error {
 	c.readings = c.feed(r, at, b, c.readings[:0])
 	c.report(func(h *coreHealth) {
 		h.readers, h.bytes = c.stats(), h.bytes+uint64(len(b))
@@ -517,8 +525,8 @@ func (c *core) limits(ctx context.Context) error {
 
 // everySecond flushes, says what was refused, and ends what waited too long.
 func (c *core) everySecond(ctx context.Context) error {
-	for _, r := range c.readers {
-		c.sayRefused(r)
+	for _, s := range c.sources {
+		c.sayRefused(s)
 	}
 	if err := c.noteStep(); err != nil {
 		return err
@@ -530,20 +538,20 @@ func (c *core) everySecond(ctx context.Context) error {
 	return errors.Join(c.watch(ctx), c.expire(ctx))
 }
 
-// sayRefused logs that a reader's frames were refused, if more were.
-func (c *core) sayRefused(r *reader) {
+// sayRefused logs that a source's frames were refused, if more were.
+func (c *core) sayRefused(s *source) {
 	total := uint64(0)
-	stats := r.decoder.Stats()
-	counts := []any{"device", r.name}
+	stats := s.decoder.Stats()
+	counts := []any{"device", s.name}
 	for _, reason := range scanner.Reasons() {
 		if n := stats.Refused[reason]; n > 0 {
 			total += n
 			counts = append(counts, reason.String(), n)
 		}
 	}
-	if total > r.refused {
-		r.refused = total
-		c.tell(slog.LevelWarn, "reader.refused", "frames of the reader refused, counted since the start of the journal", counts...)
+	if total > s.refused {
+		s.refused = total
+		c.tell(slog.LevelWarn, s.code("refused"), "frames refused, counted since the start of the journal", counts...)
 	}
 }
 

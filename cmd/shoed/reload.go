@@ -160,7 +160,8 @@ func (c *core) reconfigure(ctx context.Context) error {
 	c.adopted()
 	c.log.Info("the configuration in force has changed", "code", "config.applied", "keys", n.Applied)
 	for _, r := range n.asked {
-		if err := c.conclude(ctx, &answered{r, *n.done()}); err != nil {
+		a := r.with(*n.done())
+		if err := c.conclude(ctx, &a); err != nil {
 			return err
 		}
 	}

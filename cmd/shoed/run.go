@@ -77,13 +77,32 @@ func configRules(cfg *config.Config) (round.Rules, error) {
 	if wrong != nil {
 		return rules, wrong
 	}
+	return rules, errors.Join(toldBy(cfg, &rules)...)
+}
+
+// toldBy finds rules that wait for what nothing at this table tells.
+func toldBy(cfg *config.Config, rules *round.Rules) (wrong []error) {
+	lacks := func(format string, args ...any) {
+		wrong = append(wrong, fmt.Errorf("%v: rules: "+format, append([]any{cfg.Where("rules")}, args...)...))
+	}
+	boxes, panel := cfg.Boxes.Device != "", uses(cfg.Panel.Lines)
 	for _, r := range cfg.Readers() {
-		if rules.RoundStart == round.StartReader && !scanner.Places(r.Protocol) {
-			return rules, fmt.Errorf("%v: rules: round_start=reader, but a %s reader does not say where a round begins: give round_start=bets, button, boxes or first_card",
-				cfg.Where("rules"), r.Protocol)
+		if rules.RoundStart == round.StartReader && scanner.Reads(r.Protocol) == scanner.Cards && !scanner.Places(r.Protocol) {
+			lacks("round_start=reader, but a %s reader does not say where a round begins: give round_start=bets, button, boxes or first_card", r.Protocol)
 		}
 	}
-	return rules, nil
+	switch {
+	case rules.RoundStart == round.StartBets && !slices.Contains(panel, "bets"):
+		lacks("round_start=bets, but nothing tells that bets are closed: give panel.lines a switch bets, or another round_start")
+	case rules.RoundStart == round.StartButton && !slices.Contains(panel, "start"):
+		lacks("round_start=button, but there is none: give panel.lines a button start, or another round_start")
+	case rules.RoundStart == round.StartBoxes && !boxes:
+		lacks("round_start=boxes, but nothing sees them: give boxes.device, or another round_start")
+	}
+	if placement := rules.Placement; placement != round.PlacementNone && (!boxes || cfg.Boxes.Protocol != placement.String()) {
+		lacks("placement=%s, but no such sensors see the boxes: give boxes.device and boxes.protocol = %q, or placement=none", placement, placement)
+	}
+	return wrong
 }
 
 // setTables replaces the usual tables by those in files; "" keeps them.

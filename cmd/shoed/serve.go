@@ -82,7 +82,7 @@ func (s *service) open() error {
 }
 
 func (s *service) openCore() error {
-	readers, err := openReaders(s.cfg, s.decoding)
+	sources, err := openSources(s.cfg, s.decoding)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (s *service) openCore() error {
 	s.commands, s.restarts = make(chan request, commandsWaiting), make(chan bool)
 	s.core = &core{
 		tableID: s.cfg.Table.ID, gate: s.gate, waiting: map[string]waiting{}, begun: make(chan struct{}), replay: func(mqtt.Replay) bool { return false },
-		journal: s.journal, readers: readers,
+		journal: s.journal, sources: sources,
 		program: s.build.sha256, log: s.log, clock: s.clock, adopted: func() {}, alive: s.systemd.alive, setup: setupOf(s.cfg, &s.rights),
 	}
 	if s.hangups != nil {
@@ -360,7 +360,7 @@ func (s *service) serve(ctx context.Context) error {
 	ctx, restart := context.WithCancelCause(ctx)
 	defer restart(nil)
 	reading, stopReading := context.WithCancel(ctx)
-	following := s.followReaders(reading, queue)
+	following := s.followSources(reading, queue)
 	deciding, stopDeciding := context.WithCancel(context.WithoutCancel(ctx))
 	core := task(func() error { return s.core.run(deciding, queue, s.commands) })
 	publishing, stopPublishing := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -409,18 +409,13 @@ func task(f func() error) <-chan error {
 	return done
 }
 
-// followReaders reads every reader's line until ctx ends.
-func (s *service) followReaders(ctx context.Context, queue *device.Queue) *sync.WaitGroup {
+// followSources reads every source's line until ctx ends.
+func (s *service) followSources(ctx context.Context, queue *device.Queue) *sync.WaitGroup {
 	var following sync.WaitGroup
-	for i, r := range s.cfg.Readers() {
-		o := readerLine(&r)
-		following.Go(func() { device.Follow(ctx, o, queue, s.core.readers[i].orders) })
+	for _, from := range s.core.sources {
+		following.Go(func() { device.Follow(ctx, from.line, queue, from.orders) })
 	}
 	return &following
-}
-
-func readerLine(r *config.Reader) device.Options {
-	return device.Options{Name: r.Name, Address: r.Device, BaudRate: r.BaudRate, DataBits: r.DataBits, Parity: r.Parity, StopBits: r.StopBits}
 }
 
 func (s *service) close() error {

@@ -96,3 +96,38 @@ func TestTwoReaders(t *testing.T) {
 		return a.state.Devices == mqtt.Devices{Reader: "up", Active: "right"}
 	}))
 }
+
+// TestOtherReader: another reader is configured, in mid-round too, and then a third
+// under another name: the table starts, with what it knows, and the new one's cards
+// are dealt. What the old one has sent is not taken for the new one's.
+func TestOtherReader(t *testing.T) {
+	broker := startMosquitto(t)
+	tb := newTable(t, broker.url(), "burn=none", "round_start=first_card", "shoe.change_unproven=accept")
+	tb.plug()
+	auditor := audit(t, broker.url())
+	tb.listening()
+	dealt := func(n int) func() bool {
+		return auditor.see(func(a *witness) bool { return a.state.Shoe != nil && int(a.state.Shoe.CardsOut) == n })
+	}
+	eight := card(t, '1', round.ToPlayer, 1, "8s")
+	tb.send(eight)
+	eventually(t, "the first card", dealt(1))
+	tb.send(eight[:3])
+	for i, other := range []string{"protocol = 'barcode'", "protocol = 'barcode'\nname = 'other'"} {
+		tb.kill()
+		tb.rewrite("[reader]", "[reader]\n"+other)
+		tb.listening()
+		eventually(t, "its line", func() bool { return strings.Contains(tb.log.String(), "code=reader.up") })
+		eventually(t, "the question", auditor.see(func(a *witness) bool { return a.state.Paused != nil && a.state.Paused.Code == "power.mid_round" }))
+		if err := tb.answer("confirm"); err != nil {
+			t.Fatal(err)
+		}
+		tb.send([]byte("\r1090\r")) // what the old one had begun ends, then a nine of spades
+		eventually(t, "its card", dealt(2+i))
+		tb.rewrite("[reader]\n"+other, "[reader]")
+	}
+	if err := tb.stop(); err != nil {
+		t.Error(err)
+	}
+	tb.verify()
+}

@@ -123,7 +123,7 @@ func TestWatchdogIsTheCores(t *testing.T) {
 	}
 	stuck, release := make(chan bool), make(chan bool)
 	c := &core{
-		journal: j, readers: []*reader{{name: "reader", protocol: "angel", decoder: decoder, orders: make(chan []byte)}}, state: round.New(round.DefaultRules()), log: slog.New(slog.DiscardHandler),
+		journal: j, sources: []*source{{name: "reader", protocol: "angel", reads: scanner.Cards, decoder: decoder, orders: make(chan []byte)}}, state: round.New(round.DefaultRules()), log: slog.New(slog.DiscardHandler),
 		adopted: func() {}, clock: func(t time.Time) time.Time { return t }, alive: m.alive, begun: make(chan struct{}),
 		parts: []part{{device: round.BrokerDevice, failing: func() int {
 			stuck <- true
