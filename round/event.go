@@ -143,6 +143,7 @@ const (
 	NoteManual
 	NoteTest
 	NoteInactive
+	NoteCutAgain
 )
 
 // Refusal says why an answer had no effect.

@@ -30,6 +30,7 @@ var (
 		NoteReread:              "re-read proposed for the unread card",
 		NoteManual:              "card of the reader not dealt: cards are given by hand",
 		NoteInactive:            "a reader that is not in use tells something",
+		NoteCutAgain:            "cut card told again",
 		NoteTest:                "the reader is tested: what it tells is of no shoe",
 	}
 	refusalText = [...]string{

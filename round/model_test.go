@@ -1687,8 +1687,11 @@ func (m *model) burnWrong(c *mCard) {
 // "the round in which it appears is the last of the shoe: `rounds_after_cut=0` |
 // `1`. Instead of the first card of a round: that round is the last."
 func (m *model) cutCard() {
-	if m.cut || m.phase == "" {
-		m.say("shoe.cut_card %v", m.cut)
+	if m.cut { // told by two
+		return
+	}
+	if m.phase == "" {
+		m.say("shoe.cut_card false")
 		return
 	}
 	m.cut = true

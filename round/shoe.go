@@ -267,8 +267,12 @@ func (t *step) burnWrong(d Drawn) {
 // last, and when it comes between rounds the next one is (seed 001).
 func (t *step) cutCard() {
 	s := &t.Shoe
-	if s.CutOut || s.Phase == NoShoe {
-		t.emit(Event{Kind: ShoeCutCard, Last: s.CutOut})
+	switch {
+	case s.CutOut: // by the reader and by a sensor of the table's own
+		t.audit(Event{Kind: ReaderNoted, Note: NoteCutAgain})
+		return
+	case s.Phase == NoShoe:
+		t.emit(Event{Kind: ShoeCutCard})
 		return
 	}
 	s.CutOut = true
