@@ -171,10 +171,12 @@ func (t *step) revealOrder(ans *Answer, a Alert) Refusal {
 }
 
 // resume goes on as things are. Refused while an alert that holds the table
-// lacks its own answer.
+// lacks its own answer; one whose own answer is resume too waits for its turn.
 func (t *step) resume(ans *Answer, a Alert) Refusal {
-	if t.heldBesides(a.Code) {
-		return RefusedBlocked
+	for i := range t.Alerts {
+		if o := &t.Alerts[i]; o.Holds != holdsNothing && o.Code != a.Code && !o.allows(DoResume, false) {
+			return RefusedBlocked
+		}
 	}
 	t.accept(ans, a)
 	t.clear(a.No, ans.By)

@@ -1850,8 +1850,10 @@ func (m *model) asked(ans round.Answer) (*mAlert, bool) {
 func (m *model) apply(ans round.Answer, a *mAlert) bool {
 	switch ans.Do {
 	case round.DoResume: // "`resume` is refused while a blocking alert lacks its own answer"
-		if m.blockedBesides(a.code) {
-			return false
+		for _, o := range m.alerts {
+			if o.code != a.code && o.blocks != "" && !o.allows("resume", false) {
+				return false
+			}
 		}
 		m.accept(ans, a)
 		m.clear(a, ans.By)
