@@ -135,6 +135,9 @@ func itemOf(env Envelope, s *round.State, a *round.Alert, raised *round.EventTex
 	}
 	item.Evidence = &Evidence{Expected: raised.Expected, Seen: []string{raised.Seen}, Rule: raised.Rule}
 	item.Args["expected"], item.Args["seen"] = raised.Expected, raised.Seen
+	if raised.Line != "" {
+		item.Args["device"], item.Args["line"] = raised.Device, raised.Line
+	}
 	if raised.Shoe != nil {
 		id := ShoeID(env.Table, *raised.Shoe)
 		item.Refs.ShoeID = &id
@@ -146,10 +149,12 @@ func itemOf(env Envelope, s *round.State, a *round.Alert, raised *round.EventTex
 	return item
 }
 
-// dedupKey is {table}:{code}:{round|device}.
+// dedupKey is {table}:{code}:{round|device}, with its line for a wire.
 func dedupKey(table string, s *round.State, a *round.Alert) string {
 	about := "table"
 	switch {
+	case a.Wire != (round.Wire{}):
+		about = a.Wire.Device + "/" + a.Wire.Line
 	case a.Code.Device():
 		about, _, _ = strings.Cut(a.Code.String(), ".")
 	case a.Round != 0:

@@ -51,6 +51,10 @@ const (
 	CommandRetained
 	DuplicateTable
 	ReaderInactive
+	SensorsLost
+	PanelLost
+	LampsLost
+	WireFaulty
 	codes = iota + 1
 )
 
@@ -184,6 +188,10 @@ var alertRules = [codes]alertRule{
 	CommandRetained:    {name: "command.retained", priority: 3, device: true},
 	ReaderInactive:     {name: "reader.inactive", priority: 2, device: true, answers: []Do{DoAck}},
 	DuplicateTable:     {name: "duplicate_table", priority: 2, device: true},
+	SensorsLost:        {name: "sensors.lost", priority: 2, device: true, answers: []Do{DoSensorsOff}},
+	PanelLost:          {name: "panel.lost", priority: 3, device: true},
+	LampsLost:          {name: "lamps.lost", priority: 3, device: true},
+	WireFaulty:         {name: "wire.faulty", priority: 3, device: true},
 }
 
 // Alert is an abnormal condition that waits for an answer. After ISA-18.2 it
@@ -207,7 +215,18 @@ type Alert struct {
 	Decks    uint8 // of the new shoe it is about; 0 as the rules say
 	HasCard  bool
 	Card     Drawn // the card it is about: an extra card, a re-read, a shoe's first
+	Wire     Wire  // the wire it is about; zero for other alerts
 }
+
+// Wire is a wire of the table's own, each with an alert of its own.
+type Wire struct {
+	Device string // as links name it
+	Line   string // as the configuration names it
+}
+
+// maxWires with an alert standing at once; more are only counted. So many are
+// one cable's fault, and must leave room for other alerts.
+const maxWires = 8
 
 // MaxAlerts standing at once; more are counted. All codes that can hold the
 // table fit, so none of those is ever left out for want of room.
@@ -341,15 +360,20 @@ func (t *step) about() uint16 {
 // raise makes an alert stand, pausing the table when its rule says so. The
 // same code about the same round is one alert seen again.
 func (t *step) raise(code Code, expected, seen Fact) *Alert {
+	return t.raiseFor(Wire{}, code, expected, seen)
+}
+
+// raiseFor is raise for one of the alerts that a code has of each wire.
+func (t *step) raiseFor(w Wire, code Code, expected, seen Fact) *Alert {
 	rule := &alertRules[code]
 	about := t.about()
 	for i := range t.Alerts {
-		if a := &t.Alerts[i]; a.No != 0 && a.Code == code && (a.Round == about || rule.device) {
+		if a := &t.Alerts[i]; a.No != 0 && a.Code == code && a.Wire == w && (a.Round == about || rule.device) {
 			t.seenAgain(a, expected, seen)
 			return a
 		}
 	}
-	a := Alert{Code: code, Priority: rule.priority, Holds: rule.holds, Round: about, At: t.now, LastAt: t.now, Count: 1}
+	a := Alert{Code: code, Priority: rule.priority, Holds: rule.holds, Round: about, At: t.now, LastAt: t.now, Count: 1, Wire: w}
 	switch {
 	case code == ReaderLost && t.Round.Open && !t.Manual:
 		a.Priority, a.Holds = 1, holdsAll
@@ -383,8 +407,10 @@ func (t *step) seenAgain(a *Alert, expected, seen Fact) {
 
 // gone ends an alert whose condition is over, but leaves it for somebody to
 // see if nobody has (contract.md, Alerts: returned).
-func (t *step) gone(by string, code Code) {
-	a := t.standing(code)
+func (t *step) gone(by string, code Code) { t.over(by, t.standing(code)) }
+
+// over is gone for one alert, or none.
+func (t *step) over(by string, a *Alert) {
 	switch {
 	case a == nil || a.Gone:
 	case a.AckedAt != 0:
@@ -409,7 +435,7 @@ func (t *step) announce(a *Alert, expected, seen Fact) {
 }
 
 func (t *step) tellRaised(a *Alert, expected, seen Fact) {
-	t.say(Event{Kind: AlertRaised, Round: a.Round, Code: a.Code, Priority: a.Priority, Alert: a.No, Expected: expected, Seen: seen})
+	t.say(Event{Kind: AlertRaised, Round: a.Round, Code: a.Code, Priority: a.Priority, Alert: a.No, Expected: expected, Seen: seen, Device: a.Wire.Device, Line: a.Wire.Line})
 	if a.Public() {
 		a.Seq = t.Seq
 	}

@@ -92,6 +92,14 @@ var advice = [codes]Advice{
 		"It counts for nothing.", "Look at that shoe; if it is to be used, have the readers swapped, and acknowledge."},
 	DuplicateTable: {"Table published twice", "Another process publishes under this table's name.",
 		"This one is silent for a minute at a time, so that boards are not confused.", "Find the other process and stop it."},
+	SensorsLost: {"Box sensors not connected", "There is no connection to the sensors of the boxes.",
+		"Where cards lie is not seen; where the house rules ask for it the outcome waits.", "Look at their cable and power, or switch the sensors off to go on without them."},
+	PanelLost: {"Dealer's panel not connected", "There is no connection to the dealer's buttons, keys and cut-card sensor.",
+		"What they say is not heard; play goes on.", "Look at its cable and power."},
+	LampsLost: {"Lamps not connected", "The lamps and the buzzer cannot be switched.",
+		"They do not show what the table is doing; play goes on.", "Look at their cable and power; tell the dealer to go by the screen."},
+	WireFaulty: {"Wire faulty", "A wire is stuck, or changes more often than anybody can work it.",
+		"What it says cannot be relied on; play goes on.", "Have its switch, contacts and cable looked at."},
 }
 
 // Proposal is what confirming the alert would accept, or the answer that is

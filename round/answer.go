@@ -94,9 +94,7 @@ func (t *step) apply(ans *Answer, a Alert) Refusal {
 		t.arranged()
 		t.clearAll(ans.By, DealWrongBox, DealWrongBoxLate, DealNotPlaced)
 	case DoSensorsOff:
-		t.accept(ans, a)
-		t.SensorsOff = true
-		t.clearAll(ans.By, DealNotPlaced)
+		t.sensorsOff(ans, a)
 	case DoManual:
 		return t.manual(ans, a)
 	case DoVoidInsurance:
@@ -126,13 +124,27 @@ func (t *step) accept(ans *Answer, a Alert) {
 // for no other, or whose condition is gone.
 func (t *step) ack(ans *Answer, a Alert) {
 	t.accept(ans, a)
-	t.say(Event{Kind: AlertAcked, Round: a.Round, Alert: a.No, Code: a.Code, By: ans.By})
+	t.acked(t.numbered(a.No), ans.By)
+}
+
+func (t *step) acked(a *Alert, by string) {
+	t.say(Event{Kind: AlertAcked, Round: a.Round, Alert: a.No, Code: a.Code, By: by})
 	if a.Gone || slices.Contains(alertRules[a.Code].answers, DoAck) {
-		t.clear(a.No, ans.By)
+		t.clear(a.No, by)
 		return
 	}
-	kept := t.numbered(a.No)
-	kept.AckedAt, kept.AckedBy = t.now, ans.By
+	a.AckedAt, a.AckedBy = t.now, by
+}
+
+// sensorsOff: play goes on without them until the next shoe. Lost sensors stay
+// on the screens, seen, until they are back.
+func (t *step) sensorsOff(ans *Answer, a Alert) {
+	t.accept(ans, a)
+	t.SensorsOff = true
+	if lost := t.standing(SensorsLost); lost != nil && lost.AckedAt == 0 {
+		t.acked(lost, ans.By)
+	}
+	t.clearAll(ans.By, DealNotPlaced)
 }
 
 // How long an alert may be shelved: a supervisor's shift, and unless said

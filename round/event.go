@@ -94,6 +94,7 @@ type Event struct {
 	Where   Where       // answer.accepted
 	Order   RevealOrder // answer.accepted
 	Device  string
+	Line    string // alert.raised: the wire of the device
 }
 
 // Hand is a side's cards as the table has shown them.
@@ -271,4 +272,14 @@ const (
 	FactOneReader
 	FactOtherReader
 	FactReaderSwapped
+	FactEnrolled
+	FactForeignTag
+	FactSensing
+	FactSensorsLost
+	FactPanelHeard
+	FactPanelLost
+	FactLampsFollow
+	FactLampsLost
+	FactWireWell
+	FactWireFault
 )

@@ -140,6 +140,7 @@ type EventText struct {
 	What   string `json:"what,omitempty"`  // reader.noted: a sentence
 	Fault  uint8  `json:"fault,omitempty"` // reader.noted: the reader's own error number
 	Device string `json:"device,omitempty"`
+	Line   string `json:"line,omitempty"` // alert.raised: the wire of the device
 }
 
 // Text renders the event.
@@ -147,7 +148,7 @@ func (e *Event) Text() EventText {
 	t := EventText{
 		Ev: e.Kind.String(), To: e.To.String(), Outside: e.Outside.String(),
 		By: e.By, Do: e.Do.String(), Where: e.Where.String(), Order: revealOrderText[e.Order], Held: e.Held,
-		Code: e.Code.String(), Device: e.Device, Fault: e.Fault,
+		Code: e.Code.String(), Device: e.Device, Line: e.Line, Fault: e.Fault,
 	}
 	if e.Shoe != 0 {
 		t.Shoe = &e.Shoe
@@ -400,6 +401,14 @@ var factText = [...]string{
 	FactAnotherPublisher: "another process publishes it too",
 	FactOneReader:        "cards from the reader in use",
 	FactReaderSwapped:    "the reader was changed in mid-round",
+
+	FactEnrolled:    "a card of the decks enrolled",
+	FactSensing:     "the sensors of the boxes connected",
+	FactSensorsLost: "no connection to them",
+	FactPanelHeard:  "the dealer's panel connected",
+	FactPanelLost:   "no connection to it",
+	FactLampsFollow: "lamps that follow the table",
+	FactLampsLost:   "they cannot be switched",
 }
 
 // String is the fact as a sentence; "" for none.
@@ -431,6 +440,12 @@ func (f Fact) String() string {
 		return "no connection to " + f.Name
 	case FactForeign:
 		return "another card in " + f.Box.String()
+	case FactForeignTag:
+		return "a tag of no enrolled card in " + f.Box.String()
+	case FactWireWell:
+		return "every wire of " + f.Name + " well"
+	case FactWireFault:
+		return "line " + f.Name + map[WireSays]string{WireStuck: " is stuck", WireBouncing: " is bouncing"}[WireSays(f.N)]
 	case FactCardIn:
 		return "it lies in " + f.Box.String()
 	case FactStillPaused:

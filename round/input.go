@@ -27,6 +27,7 @@ const (
 	InTick                      // time passed
 	InRestart                   // this process started again
 	InInactive                  // a reader that is not in use tells something
+	InWire                      // a wire of the table's own is stuck, bounces, or is well again
 )
 
 // Input is one fact that was observed, at the time it was. Which fields count
@@ -42,8 +43,9 @@ type Input struct {
 	Over    bool    // show: the named card is the overdrawn one
 	Outside Outside // card: drawn outside the game
 
-	Box  Box  // placed, lifted, reveal
-	Hand Side // reveal
+	Box     Box  // placed, lifted, reveal
+	Foreign bool // placed: the card's tag is of no enrolled deck
+	Hand    Side // reveal
 
 	Open     bool      // bets
 	ClosesAt time.Time // bets, when announced
@@ -53,8 +55,10 @@ type Input struct {
 	Decks   uint8      // shoe
 	Code    uint8      // fault: the reader's own error number
 	On      bool       // fault, lock, setting; up for link
-	Name    string     // link, inactive: the device; unread: why
+	Name    string     // link, inactive, wire: the device; unread: why
 	Spare   SpareSays  // inactive
+	Line    string     // wire: its name in the configuration
+	Wire    WireSays   // wire
 	Address string     // setting
 	Value   string     // setting
 
@@ -109,6 +113,15 @@ const (
 	SpareOther                      // anything else
 	SpareUp                         // its line
 	SpareDown
+)
+
+// WireSays is what is wrong with a wire, or that nothing is any more.
+type WireSays uint8
+
+const (
+	WireStuck    WireSays = iota + 1 // it does not change as it must
+	WireBouncing                     // it changes more often than anybody can work it
+	WireOK
 )
 
 // Button of the dealer.

@@ -8,8 +8,8 @@ package round_test
 //
 // The model leaves out, because each is proven elsewhere or is not a happening
 // of the table:
-//   - placement sensors (arranged, sensors_off, deal.wrong_box and its kin,
-//     deal.not_placed, deal.self_corrected, shoe.foreign_card): transcripts;
+//   - placement sensors (arranged, deal.wrong_box and its kin, deal.not_placed,
+//     deal.self_corrected, shoe.foreign_card): transcripts;
 //   - shoe.suspect_order (switched off here), the full view's own events, notes
 //     of the reader, and the sentences of alerts: not public, or wording;
 //   - probabilities of offers (package odds), roads, where each card of the
@@ -83,6 +83,7 @@ type mAlert struct {
 	gone      bool // its condition is over
 	acked     bool
 	shelved   bool
+	wire      string // "panel call"
 	decks     int
 	card      *mCard
 }
@@ -133,6 +134,8 @@ type model struct {
 	manual   bool
 	down     bool
 	lastDraw int64
+
+	sensorsOff bool
 }
 
 func newModel(rule map[string]string) *model {
@@ -342,17 +345,19 @@ func (m *model) step(in round.Input) []string {
 		if in.On {
 			m.raise("reader.locked")
 		} else {
-			m.gone("reader.locked")
+			m.gone("reader", m.standing("reader.locked"))
 		}
 	case round.InSetting:
 		// "key, setting, lid": a changed setting says which; its mode may end.
 		if in.On || in.Address != "" {
 			m.raise("reader.setting")
 		} else {
-			m.gone("reader.setting")
+			m.gone("reader", m.standing("reader.setting"))
 		}
 	case round.InLink:
-		m.link(in.On)
+		m.link(in.Name, in.On)
+	case round.InWire:
+		m.wire(in.Name+" "+in.Line, in.Wire != round.WireOK)
 	case round.InAnswer:
 		m.answer(in.Answer)
 	case round.InRestart: // "restart found an open round; takes in reader.gap and reader.lost; until the round closes the reader's positions and verdict are ignored"
@@ -453,22 +458,27 @@ var mRules = map[string]mRule{
 	"shoe.too_many":        {1, "all", "void new_shoe"},
 	"shoe.drained":         {3, "", "ack"},
 	"power.mid_round":      {1, "all", "confirm correct void"},
+	"sensors.lost":         {2, "", "sensors_off"},
+	"panel.lost":           {3, "", ""},
+	"lamps.lost":           {3, "", ""},
+	"wire.faulty":          {3, "", ""},
 }
 
 // allows: "An answer clears its alert"; besides, contract.md: any alert may be
-// acknowledged and shelved by its name; "P1 cannot be shelved".
+// acknowledged and shelved by its name; "P1 cannot be shelved". What clears by
+// itself is only acknowledged.
 func (a *mAlert) allows(do string, named bool) bool {
 	return slices.Contains(strings.Fields(mRules[a.code].answers), do) ||
+		mRules[a.code].answers == "" && do == "ack" && !a.acked ||
 		named && (do == "ack" && !a.acked || do == "shelve" && a.priority > 1 || do == "unshelve" && a.shelved)
 }
 
 // gone: "condition gone and not acked = returned" (contract.md, Alerts).
-func (m *model) gone(code string) {
-	a := m.standing(code)
+func (m *model) gone(by string, a *mAlert) {
 	switch {
 	case a == nil || a.gone:
 	case a.acked:
-		m.clear(a, "reader")
+		m.clear(a, by)
 	default:
 		a.gone = true
 		m.say("alert.returned %d %s", a.no, a.code)
@@ -496,10 +506,13 @@ func (m *model) tell(code string) {
 	m.say("alert.cleared %d %s by rule", m.alertNo, code)
 }
 
-func (m *model) raise(code string) *mAlert {
+func (m *model) raise(code string) *mAlert { return m.raiseFor("", code) }
+
+func (m *model) raiseFor(wire, code string) *mAlert {
 	for _, a := range m.alerts {
 		// "same dedup_key {table}:{code}:{round|device}"
-		if a.code == code && (a.round == m.about() || strings.HasPrefix(code, "reader.l") || code == "reader.setting") {
+		device := code == "reader.locked" || code == "reader.setting" || strings.HasSuffix(code, ".lost") || wire != ""
+		if a.code == code && a.wire == wire && (a.round == m.about() || device) {
 			if a.gone || a.acked {
 				a.gone, a.acked = false, false
 				m.say("alert.raised %d %s P%d", a.no, code, a.priority)
@@ -507,7 +520,7 @@ func (m *model) raise(code string) *mAlert {
 			return a
 		}
 	}
-	a := &mAlert{code: code, round: m.about(), blocks: mRules[code].blocks}
+	a := &mAlert{code: code, round: m.about(), blocks: mRules[code].blocks, wire: wire}
 	priority := mRules[code].priority
 	if code == "reader.lost" && m.r.open && !m.manual { // "link down (P1 with a round open)"
 		priority, a.blocks = 1, "all"
@@ -777,7 +790,7 @@ func (m *model) mayOpen(c *mCard) bool {
 	case "button":
 		return m.started
 	case "boxes":
-		return m.cleared
+		return m.cleared || m.sensorsOff
 	}
 	return c.claim == "P1"
 }
@@ -1577,6 +1590,7 @@ func (m *model) load(decks int) {
 	}
 	m.shoe, m.decks, m.left = m.shoe+1, decks, decks*52
 	m.known, m.past, m.r = map[string]int{}, map[int]*mPast{}, &mRound{}
+	m.sensorsOff = m.sensorsOff && m.lost("sensors.lost")
 	m.cut, m.lastNo, m.rounds, m.drained, m.first, m.burnDue, m.burned, m.phase = false, 0, 0, false, "", 0, 0, "first"
 	m.next, m.nextFree, m.nextOrder = nil, false, ""
 	var kept []*mCard
@@ -1781,7 +1795,11 @@ func (m *model) fault(code int, on bool) {
 
 // reader.lost: "link down (P1 with a round open): pause if a round is open;
 // clears on return, then `confirm` if a round was open"
-func (m *model) link(up bool) {
+func (m *model) link(device string, up bool) {
+	if code, ok := mDevices[device]; ok {
+		m.device(device, code, up)
+		return
+	}
 	if up != m.down {
 		return
 	}
@@ -1799,6 +1817,40 @@ func (m *model) link(up bool) {
 	}
 	if a := m.standing("reader.lost"); a != nil {
 		m.clear(a, "device")
+	}
+}
+
+// Devices besides the reader: play goes on without them.
+var mDevices = map[string]string{"boxes": "sensors.lost", "panel": "panel.lost", "lamps": "lamps.lost"}
+
+func (m *model) lost(code string) bool {
+	a := m.standing(code)
+	return a != nil && !a.gone
+}
+
+func (m *model) device(device, code string, up bool) {
+	switch lost := m.lost(code); {
+	case !up:
+		if !lost {
+			m.say("device.lost %s", device)
+		}
+		m.raise(code)
+	case lost:
+		m.say("device.restored %s", device)
+		m.gone("device", m.standing(code))
+	}
+}
+
+// wire.faulty: one alert for each wire.
+func (m *model) wire(wire string, faulty bool) {
+	if faulty {
+		m.raiseFor(wire, "wire.faulty")
+		return
+	}
+	for _, a := range m.alerts {
+		if a.wire == wire {
+			m.gone("device", a)
+		}
 	}
 }
 
@@ -1862,6 +1914,15 @@ func (m *model) apply(ans round.Answer, a *mAlert) bool {
 		m.say("alert.acked %d %s", a.no, a.code)
 		if a.acked = true; a.gone || a.allows("ack", false) {
 			m.clear(a, ans.By)
+		}
+	case round.DoSensorsOff:
+		m.accept(ans, a)
+		m.sensorsOff = true
+		if a = m.standing("sensors.lost"); !a.acked {
+			m.say("alert.acked %d %s", a.no, a.code)
+			if a.acked = true; a.gone {
+				m.clear(a, ans.By)
+			}
 		}
 	case round.DoShelve, round.DoUnshelve:
 		m.accept(ans, a)
@@ -2643,7 +2704,7 @@ func (d *dealer) verdict() round.Input {
 // many or a tick.
 var mistakes = []string{"extra card", "missing: end", "missing: verdict", "missing: next P1", "skipped index", "wrong hand", "unread", "gap", "reader start",
 	"restart", "link", "verdict differs", "forced quit", "overdraw", "overdraw named", "burn too many", "burn too few", "shoe change", "cut card",
-	"call", "quick card", "out of game", "reverse", "bets early", "end of deck", "copies", "face named twice", "start", "reveal", "insurance", "lock", "setting", "tick", "again", "manual", "shoe button", "masked card", "no position", "box"}
+	"call", "quick card", "out of game", "reverse", "bets early", "end of deck", "copies", "face named twice", "start", "reveal", "insurance", "lock", "setting", "tick", "again", "manual", "shoe button", "masked card", "no position", "box", "wire", "device"}
 
 func (d *dealer) mistake() round.Input {
 	kind := d.pick(mistakes...)
@@ -2739,7 +2800,11 @@ func (d *dealer) mistake() round.Input {
 	case "insurance":
 		return d.insure()
 	case "box":
-		return round.Input{Kind: []round.Kind{round.InPlaced, round.InLifted}[d.IntN(2)], Box: round.Box(1 + d.IntN(2))}
+		return round.Input{Kind: []round.Kind{round.InPlaced, round.InLifted}[d.IntN(2)], Box: round.Box(1 + d.IntN(2)), Foreign: d.chance(20)}
+	case "wire":
+		return round.Input{Kind: round.InWire, Name: d.pick("panel", "boxes"), Line: d.pick("call", "P1"), Wire: round.WireSays(1 + d.IntN(3))}
+	case "device":
+		return round.Input{Kind: round.InLink, Name: d.pick("boxes", "panel", "lamps"), On: d.chance(50)}
 	case "lock":
 		return round.Input{Kind: round.InLock, On: d.chance(60)}
 	case "setting":
@@ -2772,7 +2837,7 @@ func (d *dealer) answer() round.Input {
 	alerts := d.m.alerts
 	if len(alerts) == 0 || d.chance(12) {
 		ans := round.Answer{Do: round.Do(1 + d.IntN(18)), Where: round.Where(d.IntN(5)), Exposed: d.chance(20)}
-		for ans.Do == round.DoArranged || ans.Do == round.DoSensorsOff {
+		if ans.Do == round.DoArranged {
 			ans.Do = round.DoCorrect
 		}
 		return d.answered(ans, nil)

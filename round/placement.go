@@ -6,11 +6,59 @@ import "time"
 // dealt order decides.
 func (s *State) watched() bool { return s.Rules.Placement != PlacementNone && !s.SensorsOff }
 
+// unseen reports whether a card that lies nowhere is told already: it is missed
+// in its box, or nothing sees the boxes.
+func (s *State) unseen() bool {
+	return s.standing(DealNotPlaced) != nil || s.Failing(BoxesDevice)
+}
+
+// retell: the sensors are back, or we are, and they tell anew what lies in the
+// boxes. What nobody could see was not missing.
+func (t *step) retell() {
+	r := &t.Round
+	for i := range r.Cards[:r.N] {
+		if b := r.Lies[i]; b != 0 {
+			r.Retold |= 1 << b
+		} else {
+			r.DrawnAt[i] = t.now
+		}
+	}
+}
+
+// told reports whether what a sensor says of a box is on record: told anew, or
+// twice. While a card is in somebody's hand that may be the one, it is taken to
+// lie there too, unless the sensors were away.
+func (t *step) told(b Box, c Card) bool {
+	r := &t.Round
+	bit := uint8(1) << b
+	retold := r.Retold&bit != 0
+	r.Retold &^= bit
+	if t.Rules.Placement == PlacementPresence {
+		c = 0
+	}
+	lies, inHand := false, false
+	for i := range r.Cards[:r.N] {
+		face := r.Cards[i].Card
+		lies = lies || r.Lies[i] == b
+		inHand = inHand || r.Lies[i] == 0 && (face == c || !face.Known() || !c.Known())
+	}
+	return lies && (retold || !inHand) && (!c.Known() || r.Sensed[b] == c)
+}
+
 // placed: a card lies in a box. Presence sensors see that one does, RFID which.
-func (t *step) placed(b Box, c Card) {
+// One of no enrolled deck is of no shoe, whatever lies there besides.
+func (t *step) placed(b Box, c Card, foreign bool) {
 	t.boxes(true, b)
 	r := &t.Round
-	if !t.watched() || !r.Open {
+	switch {
+	case !t.watched():
+		return
+	case foreign:
+		if t.Shoe.Phase != NoShoe {
+			t.raise(ShoeForeignCard, Fact{Kind: FactEnrolled}, Fact{Kind: FactForeignTag, Box: b})
+		}
+		return
+	case !r.Open || t.told(b, c):
 		return
 	}
 	r.Sensed[b] = c
@@ -136,6 +184,7 @@ func (t *step) lifted(b Box) {
 		return
 	}
 	r.Sensed[b] = 0
+	r.Retold &^= 1 << b
 	for i := int(r.N) - 1; i >= 0; i-- {
 		if r.Lies[i] == b {
 			r.Lies[i], r.DrawnAt[i] = 0, t.now // it is in somebody's hand: its wait begins anew
@@ -196,7 +245,7 @@ func (t *step) misplaced() {
 	for i := range r.Cards[:r.N] {
 		d := &r.Cards[i]
 		switch {
-		case r.Lies[i] == 0 && now >= r.DrawnAt[i]+ms(t.Rules.PlaceWaitMS) && d.Box != 0 && t.PausedBy == 0 && t.standing(DealNotPlaced) == nil:
+		case r.Lies[i] == 0 && now >= r.DrawnAt[i]+ms(t.Rules.PlaceWaitMS) && d.Box != 0 && t.PausedBy == 0 && !t.unseen():
 			t.raise(DealNotPlaced, Fact{Kind: FactCardDue, Box: d.Box}, Fact{Kind: FactNoBox})
 		case r.Lies[i] != 0 && r.Lies[i] != d.Box && r.WrongSince[i] != 0 && now >= r.WrongSince[i]+ms(t.Rules.PlacementSettleMS):
 			t.wrongBox(i)

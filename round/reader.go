@@ -137,6 +137,9 @@ func (t *step) setting(changed bool) {
 func (t *step) link(device string, up bool) {
 	if m, ok := machine[device]; ok {
 		t.machineLink(device, m, up)
+		if device == BoxesDevice && up {
+			t.retell()
+		}
 		return
 	}
 	if up != t.ReaderDown {
@@ -192,8 +195,8 @@ func (t *step) swapReader(ans *Answer, a Alert) Refusal {
 	return 0
 }
 
-// The machine's own parts, as devices: their link is down while they fail. No
-// reader may have their names.
+// The machine's own parts and what is wired to it, as devices: their link is
+// down while they fail. No reader may have their names.
 const (
 	JournalDevice     = "journal" // down: it could not be written; told once it can
 	BrokerDevice      = "broker"
@@ -202,6 +205,10 @@ const (
 	CertificateDevice = "certificate" // down: ends soon; said again as the end comes near
 	CommandsDevice    = "commands"    // down: the broker gave a command that it had kept
 	PublisherDevice   = "publisher"   // down: another process publishes this table
+
+	BoxesDevice = "boxes" // sensors of the boxes
+	PanelDevice = "panel" // the dealer's buttons, keys, lid and cut-card sensor
+	LampsDevice = "lamps" // lamps and buzzer
 )
 
 type machinePart struct {
@@ -218,6 +225,10 @@ var machine = map[string]machinePart{
 	CertificateDevice: {CertificateExpires, FactCertificateLasts, FactCertificateEnds},
 	CommandsDevice:    {CommandRetained, FactNothingKept, FactCommandKept},
 	PublisherDevice:   {DuplicateTable, FactOnePublisher, FactAnotherPublisher},
+
+	BoxesDevice: {SensorsLost, FactSensing, FactSensorsLost},
+	PanelDevice: {PanelLost, FactPanelHeard, FactPanelLost},
+	LampsDevice: {LampsLost, FactLampsFollow, FactLampsLost},
 }
 
 // machineLink is a part of the machine failing or working again. Play goes on:
@@ -243,6 +254,33 @@ func (s *State) Failing(device string) bool {
 	return a != nil && !a.Gone
 }
 
+// wire is one of the table's own wires going wrong, or well again (wire.faulty).
+func (t *step) wire(w Wire, says WireSays) {
+	a, n := t.faulty(w)
+	switch {
+	case says == WireOK:
+		t.over(byDevice, a)
+		return
+	case a == nil && n == maxWires:
+		t.AlertsLost++
+		return
+	}
+	t.raiseFor(w, WireFaulty, Fact{Kind: FactWireWell, Name: w.Device}, Fact{Kind: FactWireFault, Name: w.Line, N: uint16(says)})
+}
+
+// faulty is the standing alert about a wire, nil when there is none, and how
+// many stand about wires.
+func (t *step) faulty(w Wire) (about *Alert, n int) {
+	for i := range t.Alerts {
+		if a := &t.Alerts[i]; a.Code == WireFaulty {
+			if n++; a.Wire == w {
+				about = a
+			}
+		}
+	}
+	return about, n
+}
+
 // restart is this process starting again. A round that was open is unproven,
 // whatever the cause; the one question takes in a gap and a lost reader.
 func (t *step) restart() {
@@ -250,6 +288,7 @@ func (t *step) restart() {
 		return
 	}
 	t.Round.ReaderIgnored = true
+	t.retell()
 	t.raise(PowerMidRound, Fact{Kind: FactContinuous}, Fact{Kind: FactRestart})
 	t.clearAll(PowerMidRound.String(), ReaderGapped, ReaderLost)
 }

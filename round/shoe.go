@@ -84,7 +84,8 @@ func (t *step) load(decks uint8) {
 	t.Round, t.Tally, t.Last = Round{}, Tally{}, Summary{}
 	t.Next, t.NextFree, t.NextOrder = Queue{}, false, 0
 	t.Usable = t.Waiting.keep(t.Shoe.No, t.Usable)
-	t.Past, t.SensorsOff = [maxRounds]Past{}, false
+	t.Past = [maxRounds]Past{}
+	t.SensorsOff = t.SensorsOff && t.Failing(BoxesDevice) // a new shoe brings no sensors back
 	t.emit(Event{Kind: ShoeLoaded, Decks: decks, Cards: uint16(t.Shoe.Cards())})
 	switch t.Rules.Burn {
 	case BurnFirstCard:

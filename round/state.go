@@ -155,6 +155,7 @@ type Round struct {
 	Sensed     [7]Card  // by Box: the face that an RFID sensor sees there
 	DrawnAt    [6]int64 // ns UTC
 	WrongSince [6]int64 // ns UTC, since when a card lies in a wrong box; 0 not
+	Retold     uint8    // boxes with a card that sensors, back again, are to tell once more, a bit each
 	ActedAt    int64    // ns UTC, of the last draw, reveal, window's close or end of a pause
 	LateTold   bool
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"unicode/utf8"
 )
 
 // step is one call of Step: the state being made, and its events.
@@ -47,7 +48,7 @@ func (t *step) take(in *Input) {
 	case InReader:
 		t.reader(in.Reader)
 	case InPlaced:
-		t.placed(in.Box, in.Card)
+		t.placed(in.Box, in.Card, in.Foreign)
 	case InLifted:
 		t.lifted(in.Box)
 	case InReveal:
@@ -74,6 +75,8 @@ func (t *step) take(in *Input) {
 		t.restart()
 	case InInactive:
 		t.inactive(in)
+	case InWire:
+		t.wire(Wire{in.Name, in.Line}, in.Wire)
 	}
 	t.advance()
 	t.useWaiting()
@@ -102,7 +105,7 @@ func (t *step) tested(in *Input) bool {
 
 // check refuses an input that no device and no person can give.
 func (in *Input) check() error {
-	if in.Kind < InShoe || in.Kind > InInactive {
+	if in.Kind < InShoe || in.Kind > InWire {
 		return fmt.Errorf("input kind %d is unknown", in.Kind)
 	}
 	if in.At.IsZero() {
@@ -123,6 +126,12 @@ func (in *Input) check() error {
 			return errors.New("show without a face")
 		}
 		return in.checkPlace()
+	case InPlaced:
+		if in.Foreign && in.Card != 0 {
+			return errors.New("placed: a foreign tag is of no card")
+		}
+	case InWire:
+		return in.checkWire()
 	case InAnswer:
 		if in.Answer.Do == 0 {
 			return errors.New("answer without what to do")
@@ -134,6 +143,22 @@ func (in *Input) check() error {
 func (in *Input) checkPlace() error {
 	if in.To.Side() != 0 && (in.Pos < 1 || in.Pos > 3) && in.Pos != 0 {
 		return fmt.Errorf("position %d in a hand: want 1 to 3", in.Pos)
+	}
+	return nil
+}
+
+// longestName of a device or a line, in characters: it stands in a sentence on
+// the supervisor's screen.
+const longestName = 32
+
+func (in *Input) checkWire() error {
+	for _, name := range [...]string{in.Name, in.Line} {
+		if n := utf8.RuneCountInString(name); n < 1 || n > longestName {
+			return fmt.Errorf("wire: a name of %d characters: want 1 to %d", n, longestName)
+		}
+	}
+	if in.Wire == 0 {
+		return errors.New("wire without what is wrong with it")
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 
 // The texts of game.md section 7, by number. An empty text is no value.
 var (
-	kindText       = []string{"", "shoe", "card", "show", "unread", "cut", "reader", "placed", "lifted", "reveal", "bets", "insurance", "button", "verdict", "fault", "lock", "setting", "link", "answer", "tick", "restart", "inactive"}
+	kindText       = []string{"", "shoe", "card", "show", "unread", "cut", "reader", "placed", "lifted", "reveal", "bets", "insurance", "button", "verdict", "fault", "lock", "setting", "link", "answer", "tick", "restart", "inactive", "wire"}
 	toText         = []string{"", "player", "banker", "first", "burn"}
 	sideText       = []string{"", "player", "banker"}
 	outcomeText    = []string{"", "player", "banker", "tie"}
@@ -22,6 +22,7 @@ var (
 	readerText     = []string{"", "start", "standby", "gap"}
 	buttonText     = []string{"", "start", "end", "call", "shoe"}
 	spareText      = []string{"", "card", "other", "up", "down"}
+	wireText       = []string{"", "stuck", "bouncing", "ok"}
 	insuranceText  = []string{"", "open", "close", "post"}
 	doText         = []string{"", "resume", "ack", "confirm", "correct", "void", "arranged", "hold_card", "void_insurance", "reopen", "new_shoe", "manual", "sensors_off", "reveal_order", "pause", "shelve", "unshelve", "open_table", "close_table", "test", "swap_reader"}
 	whereText      = []string{"", "next_round", "burn", "free_hand", "use"}
@@ -32,7 +33,7 @@ var (
 		InUnread:    "why",
 		InCut:       "",
 		InReader:    "what",
-		InPlaced:    "box card",
+		InPlaced:    "box card foreign",
 		InLifted:    "box card",
 		InReveal:    "box hand",
 		InBets:      "open closes_at",
@@ -47,6 +48,7 @@ var (
 		InTick:      "",
 		InRestart:   "",
 		InInactive:  "device what",
+		InWire:      "device line what",
 	}
 )
 
@@ -126,6 +128,7 @@ func ParseInput(line []byte) (Input, error) {
 var required = [...]string{
 	InReader: "what", InPlaced: "box", InLifted: "box", InBets: "open", InInsurance: "do",
 	InButton: "name", InFault: "code on", InLock: "on", InLink: "device up", InInactive: "device what",
+	InWire: "device line what",
 }
 
 func (in *Input) complete(fields map[string]json.RawMessage) error {
@@ -160,6 +163,8 @@ func (in *Input) set(name string, raw json.RawMessage) error {
 		return json.Unmarshal(raw, &in.Over)
 	case "box":
 		return parseEnum(raw, &in.Box, boxText)
+	case "foreign":
+		return json.Unmarshal(raw, &in.Foreign)
 	case "hand":
 		return parseEnum(raw, &in.Hand, sideText)
 	case "open":
@@ -167,8 +172,11 @@ func (in *Input) set(name string, raw json.RawMessage) error {
 	case "closes_at":
 		return parseTime(raw, &in.ClosesAt)
 	case "what":
-		if in.Kind == InInactive {
+		switch in.Kind {
+		case InInactive:
 			return parseEnum(raw, &in.Spare, spareText)
+		case InWire:
+			return parseEnum(raw, &in.Wire, wireText)
 		}
 		return parseEnum(raw, &in.Reader, readerText)
 	case "decks":
@@ -182,6 +190,8 @@ func (in *Input) set(name string, raw json.RawMessage) error {
 			break
 		}
 		return json.Unmarshal(raw, &in.Name)
+	case "line":
+		return json.Unmarshal(raw, &in.Line)
 	case "address":
 		return json.Unmarshal(raw, &in.Address)
 	case "value":
@@ -401,6 +411,7 @@ func (in *Input) AppendText(b []byte) []byte {
 	w.flag("over", in.Over)
 	w.text("outside", outsideText[in.Outside])
 	w.text("box", boxText[in.Box])
+	w.flag("foreign", in.Foreign)
 	w.text("hand", sideText[in.Hand])
 	switch in.Kind {
 	case InShoe:
@@ -435,6 +446,10 @@ func (in *Input) AppendText(b []byte) []byte {
 	case InInactive:
 		w.value("device", quote(in.Name))
 		w.text("what", spareText[in.Spare])
+	case InWire:
+		w.value("device", quote(in.Name))
+		w.value("line", quote(in.Line))
+		w.text("what", wireText[in.Wire])
 	case InAnswer:
 		w.answer(&in.Answer)
 	}

@@ -40,7 +40,7 @@ func (s *State) Deadline() int64 {
 	if s.watched() && r.Open {
 		for i := range r.Cards[:r.N] {
 			switch {
-			case r.Lies[i] == 0 && r.Cards[i].Box != 0 && s.PausedBy == 0 && s.standing(DealNotPlaced) == nil:
+			case r.Lies[i] == 0 && r.Cards[i].Box != 0 && s.PausedBy == 0 && !s.unseen():
 				sooner(r.DrawnAt[i] + ms(s.Rules.PlaceWaitMS))
 			case r.WrongSince[i] != 0 && r.Lies[i] != r.Cards[i].Box && s.standing(DealWrongBox) == nil && s.standing(DealWrongBoxLate) == nil:
 				sooner(r.WrongSince[i] + ms(s.Rules.PlacementSettleMS))
