@@ -144,6 +144,8 @@ const (
 	NoteManual
 	NoteTest
 	NoteInactive
+	NoteGateShut
+	NoteGateOpen
 	NoteCutAgain
 )
 
@@ -282,4 +284,6 @@ const (
 	FactLampsLost
 	FactWireWell
 	FactWireFault
+	FactGateOpen
+	FactGateStuck
 )

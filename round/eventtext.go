@@ -30,6 +30,8 @@ var (
 		NoteReread:              "re-read proposed for the unread card",
 		NoteManual:              "card of the reader not dealt: cards are given by hand",
 		NoteInactive:            "a reader that is not in use tells something",
+		NoteGateShut:            "reader locked: the draw gate is shut",
+		NoteGateOpen:            "reader unlocked: the draw gate is open",
 		NoteCutAgain:            "cut card told again",
 		NoteTest:                "the reader is tested: what it tells is of no shoe",
 	}
@@ -409,6 +411,8 @@ var factText = [...]string{
 	FactPanelLost:   "no connection to it",
 	FactLampsFollow: "lamps that follow the table",
 	FactLampsLost:   "they cannot be switched",
+	FactGateOpen:    "the reader unlocked: the draw gate is open",
+	FactGateStuck:   "it stays locked",
 }
 
 // String is the fact as a sentence; "" for none.

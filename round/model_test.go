@@ -136,10 +136,12 @@ type model struct {
 	lastDraw int64
 
 	sensorsOff bool
+	shutAt     int64 // when the draw gate was last shut
+	gateLocked bool
 }
 
 func newModel(rule map[string]string) *model {
-	return &model{rule: rule, r: &mRound{}, cleared: true, boxes: map[string]bool{}, known: map[string]int{}, past: map[int]*mPast{}, lastDraw: -1 << 40}
+	return &model{rule: rule, r: &mRound{}, cleared: true, boxes: map[string]bool{}, known: map[string]int{}, past: map[int]*mPast{}, lastDraw: -1 << 40, shutAt: -1 << 40}
 }
 
 func (m *model) say(format string, args ...any) { m.out = append(m.out, fmt.Sprintf(format, args...)) }
@@ -285,6 +287,9 @@ func mHand(box string) string {
 
 func (m *model) step(in round.Input) []string {
 	m.out, m.now = nil, in.At.Sub(start).Milliseconds()
+	if m.gateShut() {
+		m.shutAt = m.now
+	}
 	m.deadlines() // "Deadlines are judged by the `at` of each input before the input itself."
 	switch in.Kind {
 	case round.InShoe:
@@ -342,11 +347,7 @@ func (m *model) step(in round.Input) []string {
 	case round.InFault:
 		m.fault(int(in.Code), in.On)
 	case round.InLock:
-		if in.On {
-			m.raise("reader.locked")
-		} else {
-			m.gone("reader", m.standing("reader.locked"))
-		}
+		m.lock(in.On)
 	case round.InSetting:
 		// "key, setting, lid": a changed setting says which; its mode may end.
 		if in.On || in.Address != "" {
@@ -411,6 +412,10 @@ func (m *model) deadlines() {
 	if m.paused != "" && !m.unresolved && m.now >= m.pausedAt+m.ms("resolve_ms") {
 		m.unresolved = true
 		m.raise("pause.unresolved")
+	}
+	if m.gateLocked && !m.gateShut() && m.now >= m.shutAt+3000 {
+		m.gateLocked = false
+		m.raise("reader.locked")
 	}
 	// "`wait` (decide only on an agreeing verdict; warn after 5 s)"
 	if m.rule["verdict"] == "wait" && r.open && r.completeAt != 0 && r.verdict == "" && !r.ignored && !m.down && m.standing("reader.no_verdict") == nil && m.now >= r.completeAt+5000 {
@@ -1803,7 +1808,7 @@ func (m *model) link(device string, up bool) {
 	if up != m.down {
 		return
 	}
-	m.down = !up
+	m.down, m.gateLocked = !up, false
 	if !up {
 		m.say("device.lost reader")
 		if m.standing("power.mid_round") == nil {
@@ -1852,6 +1857,51 @@ func (m *model) wire(wire string, faulty bool) {
 			m.gone("device", a)
 		}
 	}
+}
+
+// The reader locked by its key is told of; by the draw gate only when it stays
+// so for 3 s after the gate was opened.
+func (m *model) lock(on bool) {
+	since := m.now - m.shutAt
+	switch {
+	case on && since >= 0 && since < 3000:
+		m.gateLocked = true
+	case on:
+		m.raise("reader.locked")
+	case m.gateLocked:
+		m.gateLocked = false
+	default:
+		m.gone("reader", m.standing("reader.locked"))
+	}
+}
+
+// "Draw gate (opt-in, off): on a reader that can lock, lock when nothing is due
+// and the faces are shown": in a round that has all its cards, or until the
+// next one is announced; never with a card in hand or a question about one.
+func (m *model) gateShut() bool {
+	if m.rule["draw_gate"] != "on" || m.phase != "play" || m.manual || m.down || len(m.waiting)+len(m.next) > 0 {
+		return false
+	}
+	for _, a := range m.alerts {
+		for _, answer := range []string{"confirm", "correct", "new_shoe"} {
+			if a.card != nil || strings.Contains(mRules[a.code].answers, answer) {
+				return false
+			}
+		}
+	}
+	if m.r.open {
+		_, due, complete := m.layout()
+		return due == "" && complete
+	}
+	switch m.rule["round_start"] {
+	case "bets":
+		return m.bets != "closed"
+	case "button":
+		return !m.started && !m.lost("panel.lost")
+	case "boxes":
+		return !m.cleared && !m.sensorsOff && !m.lost("sensors.lost")
+	}
+	return false
 }
 
 // ---- answers
@@ -2442,7 +2492,7 @@ var modelRules = [][]string{
 	{"resolve_ms", "180000", "20000"}, {"cut_cards", "8..40", "0..255"}, {"deal.extra_card", "default", "next_round", "burn", "free_hand"},
 	{"deal.early", "default", "void"}, {"deal.double_card", "default", "void"}, {"insurance.exposed", "default", "void"},
 	{"reader.gap", "default", "void"}, {"reader.out_of_game", "default", "pause"}, {"shoe.change_unproven", "default", "accept"},
-	{"shoe.suspect_order", "off"},
+	{"shoe.suspect_order", "off"}, {"draw_gate", "off", "on"},
 }
 
 // dealer is a table: a shoe, hands that make mistakes, and a reader that tells.
@@ -2460,6 +2510,7 @@ type dealer struct {
 	finished bool     // the verdict was given
 	rounds   int      // dealt in all
 	careless int      // mistakes in a hundred inputs
+	locked   bool     // the reader, by the draw gate
 	long     bool     // a whole shoe, to where bets close
 	mistakes map[string]int
 }
@@ -2528,6 +2579,9 @@ func (d *dealer) next() round.Input {
 		return d.answered(round.Answer{Do: round.DoRevealOrder, Order: round.RevealOrder(d.IntN(4))}, nil)
 	case d.chance(d.careless):
 		return d.mistake()
+	case d.rule["draw_gate"] == "on" && d.locked != d.m.gateShut() && d.chance(50):
+		d.locked = !d.locked
+		return round.Input{Kind: round.InLock, On: d.locked}
 	}
 	return d.play()
 }
@@ -2955,6 +3009,12 @@ func modelCheck(t *testing.T, seed uint64, count *modelCount) bool {
 		if !slices.Equal(want, got) {
 			t.Error(disagreement(seed, d.rule, fed, want, got))
 			return false
+		}
+		if shut := s.GateShut(); shut != d.m.gateShut() {
+			t.Error(disagreement(seed, d.rule, fed, []string{fmt.Sprint("gate shut: ", !shut)}, []string{fmt.Sprint("gate shut: ", shut)}))
+			return false
+		} else if shut {
+			count.kinds["gate shut"]++
 		}
 		for _, text := range got {
 			fed = append(fed, "  "+text)

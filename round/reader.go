@@ -112,15 +112,6 @@ func (t *step) settleOverdraw() {
 	}
 }
 
-func (t *step) lock(on bool) {
-	if on {
-		t.raise(ReaderLocked, Fact{Kind: FactDealing}, Fact{Kind: FactLocked})
-		return
-	}
-	t.note(NoteReaderUnlocked)
-	t.gone(byReader, ReaderLocked)
-}
-
 // setting: the reader's settings were changed, or its setting mode begins or
 // ends.
 func (t *step) setting(changed bool) {
@@ -145,7 +136,7 @@ func (t *step) link(device string, up bool) {
 	if up != t.ReaderDown {
 		return
 	}
-	t.ReaderDown = !up
+	t.ReaderDown, t.GateLocked = !up, false
 	if !up {
 		t.emit(Event{Kind: DeviceLost, Device: device})
 		if t.standing(PowerMidRound) == nil {
@@ -185,7 +176,7 @@ func (t *step) swapReader(ans *Answer, a Alert) Refusal {
 		return RefusedRoundOpen
 	}
 	t.accept(ans, a)
-	t.Active, t.ReaderDown = ans.Device, false
+	t.Active, t.ReaderDown, t.GateLocked = ans.Device, false, false
 	if ans.New {
 		t.load(0)
 	} else if t.Round.Open {

@@ -35,6 +35,7 @@ type Rules struct {
 	InsurancePost  PostRule
 	RevealOrder    RevealOrder
 
+	DrawGate          GateRule
 	Placement         PlacementRule
 	PlacementSettleMS uint32
 	PlaceWaitMS       uint32
@@ -88,6 +89,14 @@ const (
 )
 
 func (p PlacementRule) String() string { return placementText[p] }
+
+// GateRule says whether the reader is kept locked while no card is due.
+type GateRule uint8
+
+const (
+	GateOff GateRule = iota + 1
+	GateOn
+)
 
 // MaxDecks is the most decks a shoe may have.
 const MaxDecks = 12
@@ -158,6 +167,7 @@ var (
 	verdictText     = []string{"", "compare", "wait"}
 	tieText         = []string{"", "push", "lose"}
 	insuranceOnText = []string{"", "on", "off"}
+	gateText        = []string{"", "off", "on"}
 	postText        = []string{"", "none", "dealer"}
 	revealOrderText = []string{"", "any", "player_first", "banker_first"}
 	placementText   = []string{"", "none", "presence", "rfid"}
@@ -173,7 +183,7 @@ func DefaultRules() Rules {
 		Bets: DefaultBets, TieMain: TiePushes, CommissionBP: 500,
 		Insurance: InsuranceOn, InsuranceTable: DefaultInsurance, InsuranceTie: TiePushes, InsuranceMS: 10_000,
 		InsurancePost: PostNone, RevealOrder: RevealAny,
-		Placement: PlacementNone, PlacementSettleMS: 1500, PlaceWaitMS: 5000, DrawWaitMS: 30_000, ResolveMS: 180_000,
+		DrawGate: GateOff, Placement: PlacementNone, PlacementSettleMS: 1500, PlaceWaitMS: 5000, DrawWaitMS: 30_000, ResolveMS: 180_000,
 		CutMin: 8, CutMax: 40,
 	}
 }
@@ -217,6 +227,7 @@ var ruleSetters = map[string]func(*Rules, string) error{
 	"insurance_ms":        func(r *Rules, v string) error { return number(&r.InsuranceMS, v, 1, longestMS) },
 	"insurance_post":      func(r *Rules, v string) error { return enum(&r.InsurancePost, v, postText) },
 	"reveal_order":        func(r *Rules, v string) error { return enum(&r.RevealOrder, v, revealOrderText) },
+	"draw_gate":           func(r *Rules, v string) error { return enum(&r.DrawGate, v, gateText) },
 	"placement":           func(r *Rules, v string) error { return enum(&r.Placement, v, placementText) },
 	"placement_settle_ms": func(r *Rules, v string) error { return number(&r.PlacementSettleMS, v, 0, longestMS) },
 	"place_wait_ms":       func(r *Rules, v string) error { return number(&r.PlaceWaitMS, v, 1, longestMS) },
@@ -332,6 +343,7 @@ func (r Rules) Texts() []string {
 		fmt.Sprintf("insurance_ms=%d", r.InsuranceMS),
 		"insurance_post=" + postText[r.InsurancePost],
 		"reveal_order=" + revealOrderText[r.RevealOrder],
+		"draw_gate=" + gateText[r.DrawGate],
 		"placement=" + placementText[r.Placement],
 		fmt.Sprintf("placement_settle_ms=%d", r.PlacementSettleMS),
 		fmt.Sprintf("place_wait_ms=%d", r.PlaceWaitMS),

@@ -33,6 +33,8 @@ type State struct {
 	ReaderDown bool        // the link of the reader in use is down
 	Active     string      // name of the reader in use; "" the first
 	TestUntil  int64       // ns UTC; until then the reader is tested, and nothing that it tells counts
+	GateShutAt int64       // ns UTC, when the draw gate was last seen shut; 0 never
+	GateLocked bool        // the reader said that it is locked, by the draw gate
 	Closed     bool        // the table is closed until somebody or a round opens it
 
 	Bets        BetsState

@@ -30,6 +30,9 @@ func (s State) Step(in Input, out []Event) (State, []Event, error) {
 }
 
 func (t *step) take(in *Input) {
+	if t.GateShut() {
+		t.GateShutAt = t.now
+	}
 	t.deadlines()
 	if t.tested(in) {
 		return
@@ -88,6 +91,7 @@ func (t *step) take(in *Input) {
 // Whatever says that play begins ends the test.
 func (t *step) tested(in *Input) bool {
 	if t.now >= t.TestUntil {
+		t.TestUntil = 0
 		return false
 	}
 	switch in.Kind {

@@ -20,6 +20,9 @@ func (t *step) deadlines() {
 		t.UnresolvedTold = true
 		t.raise(PauseUnresolved, Fact{Kind: FactAnswer}, Fact{Kind: FactStillPaused, Name: t.PausedBy.String()})
 	}
+	if due := t.gateDue(); due != 0 && now >= due {
+		t.gateStuck()
+	}
 	if due := t.verdictDue(); due != 0 && now >= due {
 		t.raise(ReaderNoVerdict, Fact{Kind: FactAgreeing}, Fact{Kind: FactNoVerdict})
 	}
@@ -50,6 +53,7 @@ func (s *State) Deadline() int64 {
 	sooner(s.drawDue())
 	sooner(s.resolveDue())
 	sooner(s.verdictDue())
+	sooner(s.gateDue())
 	return first
 }
 
