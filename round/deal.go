@@ -9,15 +9,18 @@ var dealOrders = [...][4]Box{
 // card takes a card that left the shoe.
 func (t *step) card(in *Input) {
 	d := Drawn{Card: in.Card, To: in.To, Again: in.Again && in.Outside == 0, Claim: BoxOf(in.To.Side(), in.Pos)}
-	switch in.Outside {
-	case 0:
+	switch {
+	case in.Outside == 0:
 		now, gap := t.now, ms(t.Rules.CardGapMS)
 		d.Quick = now > t.LastDrawAt && now-t.LastDrawAt < gap
 		t.LastDrawAt = now
 		t.arrive(d)
-	case OutsideOverdraw:
+	case in.Outside == OutsideOverdraw:
 		d.Over = true
 		t.count(&d)
+		t.extra(d)
+	case in.Outside == OutsideLock && t.GateLocked && t.Shoe.Phase == ShoeInPlay:
+		t.count(&d) // the lock is ours because none is due
 		t.extra(d)
 	default:
 		t.count(&d)

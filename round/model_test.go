@@ -619,6 +619,13 @@ func (m *model) card(in round.Input) {
 		c.over = true
 		m.count(c)
 		m.extra(c)
+	case round.OutsideLock:
+		if m.gateLocked && m.phase == "play" { // "a card when none is due"
+			m.count(c)
+			m.extra(c)
+			return
+		}
+		fallthrough
 	default: // reader.out_of_game: "counted in the shoe, not in the round"
 		m.count(c)
 		m.say("card.dealt unknown ?? outside")
@@ -2829,6 +2836,9 @@ func (d *dealer) mistake() round.Input {
 		d.at = d.at.Add(-150 * time.Millisecond)
 		return card(due)
 	case "out of game":
+		if d.m.gateLocked {
+			return round.Input{Kind: round.InCard, Card: mCardOf(d.draw()), Outside: round.OutsideLock}
+		}
 		return round.Input{Kind: round.InCard, Card: mCardOf(d.draw()), Outside: round.Outside(1 + d.IntN(3))}
 	case "reverse":
 		return round.Input{Kind: round.InFault, Code: uint8(3 + d.IntN(4)), On: d.chance(80)}

@@ -24,7 +24,7 @@ func seeds(t *testing.T, n int) []uint64 {
 
 // randomInput is any input, sensible or not.
 func randomInput(r *rand.Rand) round.Input {
-	in := round.Input{At: start, Kind: round.Kind(r.IntN(22))}
+	in := round.Input{At: start, Kind: round.Kind(r.IntN(23))}
 	card := func() round.Card {
 		if r.IntN(8) == 0 {
 			return round.Masked
@@ -38,7 +38,11 @@ func randomInput(r *rand.Rand) round.Input {
 	in.Again, in.Over, in.Outside = r.IntN(12) == 0, r.IntN(4) == 0, round.Outside(max(0, r.IntN(20)-15))
 	in.Box, in.Hand, in.Open, in.On = round.Box(r.IntN(7)), round.Side(r.IntN(3)), r.IntN(2) == 0, r.IntN(2) == 0
 	in.Reader, in.Button = round.ReaderSays(r.IntN(4)), round.Button(r.IntN(5))
-	in.Decks, in.Code, in.Name = uint8(r.IntN(3)), uint8(r.IntN(8)), "reader"
+	in.Decks, in.Code, in.Name = uint8(r.IntN(3)), uint8(r.IntN(8)), []string{"reader", "boxes", "panel", "lamps"}[max(0, r.IntN(8)-4)]
+	in.Foreign, in.Line, in.Wire = r.IntN(8) == 0, []string{"call", "P1"}[r.IntN(2)], round.WireSays(r.IntN(4))
+	if in.Kind == round.InPlaced && in.Foreign {
+		in.Card = 0
+	}
 	in.Insurance = round.Insurance{Do: round.InsuranceDo(r.IntN(4)), Side: round.Side(r.IntN(3)), WinsOn: round.Outcome(r.IntN(4)),
 		Pays: round.Ratio{Num: uint16(r.IntN(5)), Den: uint16(r.IntN(3))}, Spot: round.Side(r.IntN(3))}
 	in.Verdict = round.Verdict{Outcome: round.Outcome(r.IntN(3) + 1), PlayerPair: r.IntN(9) == 0, Quit: r.IntN(30) == 0}
@@ -68,6 +72,7 @@ func randomRules(t *testing.T, r *rand.Rand) round.Rules {
 	pick("shoe.change_unproven=default", "shoe.change_unproven=accept")
 	pick("placement=none", "placement=presence", "placement=rfid")
 	pick("card_gap_ms=0", "card_gap_ms=900")
+	pick("draw_gate=off", "draw_gate=on")
 	pick("insurance_post=none", "insurance_post=dealer")
 	pick("reveal_order=any", "reveal_order=player_first")
 	pick("insurance.exposed=default", "insurance.exposed=void")
@@ -156,6 +161,7 @@ func checkInvariants(t *testing.T, seed uint64, n int, s *round.State, events []
 	if sum != s.Shoe.Out {
 		fail("%d cards out of the shoe, accounted for %d: %+v", s.Shoe.Out, sum, acc)
 	}
+	checkGate(s, fail)
 	holds := false
 	for _, a := range s.Alerts {
 		holds = holds || a.No != 0 && a.Holds != 0
@@ -178,25 +184,52 @@ func checkInvariants(t *testing.T, seed uint64, n int, s *round.State, events []
 	}
 }
 
+// checkGate: the reader is not to be locked where a card may be due.
+func checkGate(s *round.State, fail func(string, ...any)) {
+	if !s.GateShut() {
+		return
+	}
+	r := &s.Round
+	if s.Rules.DrawGate != round.GateOn || s.Shoe.Phase != round.ShoeInPlay || s.ReaderDown || s.Manual || s.Waiting.N+s.Next.N > 0 {
+		fail("the draw gate is shut without rule, shoe or reader, or with cards held")
+	}
+	for i := range r.Cards[:r.N] {
+		if r.Open && (r.Due != 0 || r.N < 4 || r.Cards[i].Box == 0 || !r.Cards[i].Shown || !r.Cards[i].Card.Known()) {
+			fail("the draw gate is shut with %v due after %+v", r.Due, r.Cards[:r.N])
+		}
+	}
+	for _, a := range s.Alerts {
+		if a.No != 0 && a.Code == round.DealMissingCard {
+			fail("the draw gate is shut with a card missing")
+		}
+	}
+}
+
 // TestUnseenFacesChangeNothing runs two shoes that differ only in faces that
 // the table never shows (game.md section 4): their public events are equal,
-// byte for byte. Rounds with common faces, which are turned or named, and
+// byte for byte, and so is the draw gate, which anybody can hear. Rounds with common faces, which are turned or named, and
 // rounds with secret ones, which are not, follow each other with mistakes and
 // answers; burned, held and stray cards are secret.
 func TestUnseenFacesChangeNothing(t *testing.T) {
-	decided := 0
+	decided, shut := 0, 0
 	for _, seed := range seeds(t, 400) {
 		p := newTwin(t, seed)
 		for range 300 {
 			p.step()
+			if p.s[0].GateShut() != p.s[1].GateShut() {
+				t.Fatalf("seed %d: unseen faces move the draw gate", seed)
+			}
+			if p.s[0].GateShut() && p.s[0].Round.Open {
+				shut++
+			}
 		}
 		if string(p.out[0]) != string(p.out[1]) {
 			t.Fatalf("seed %d: unseen faces show:\n%s", seed, firstDifference(string(p.out[0]), string(p.out[1])))
 		}
 		decided += bytes.Count(p.out[0], []byte("round.decided"))
 	}
-	if decided < 200 {
-		t.Errorf("only %d rounds were decided: the common ones are not turned", decided)
+	if decided < 200 || shut < 50 {
+		t.Errorf("only %d rounds were decided, and the gate was shut in one %d times: the common ones are not turned", decided, shut)
 	}
 }
 
@@ -216,7 +249,13 @@ type twin struct {
 func newTwin(t *testing.T, seed uint64) *twin {
 	p := &twin{t: t, r: rand.New(rand.NewPCG(seed, 2)), at: start, masked: seed%3 == 0}
 	rules := round.DefaultRules()
-	set(t, &rules, "reveal=on_signal", "burn=fixed:2", []string{"round_start=reader", "round_start=first_card"}[seed%2])
+	set(t, &rules, "reveal=on_signal", "burn=fixed:2", "draw_gate=on", []string{"round_start=reader", "round_start=first_card"}[seed%2])
+	if seed%7 == 0 {
+		set(t, &rules, "round_start=button")
+	}
+	if seed%11 == 0 {
+		set(t, &rules, "verdict=wait")
+	}
 	if seed%5 == 0 {
 		set(t, &rules, "placement=presence")
 	}
@@ -292,8 +331,16 @@ func (p *twin) step() {
 	case 8:
 		p.both(round.Input{Kind: round.InFault, Code: uint8(r.IntN(7) + 1), On: r.IntN(2) == 0})
 	case 9:
-		p.both(round.Input{Kind: round.InPlaced, Box: round.Box(r.IntN(6) + 1)})
+		p.both(round.Input{Kind: round.InPlaced, Box: round.Box(r.IntN(6) + 1), Foreign: r.IntN(4) == 0})
+	case 10:
+		p.both(round.Input{Kind: round.InLock, On: r.IntN(2) == 0})
+	case 11:
+		p.both(round.Input{Kind: round.InLink, Name: []string{"boxes", "panel"}[r.IntN(2)], On: r.IntN(2) == 0})
 	default:
+		if !s.Round.Open && !s.Started && s.Rules.RoundStart == round.StartButton && n%8 != 0 {
+			p.both(round.Input{Kind: round.InButton, Button: round.ButtonStart})
+			return
+		}
 		if s.Round.N >= 4 && s.Round.Due == 0 && s.Round.Open && n%8 != 0 {
 			p.turn()
 			return
@@ -349,6 +396,10 @@ func FuzzParseInput(f *testing.F) {
 	f.Add([]byte(`{"at":"2026-01-02T20:00:00.5Z","in":"card","card":"8s","to":"player","pos":1}`))
 	f.Add([]byte(`{"at":"2026-01-02T20:00:00Z","in":"answer","do":"correct","cards":{"P2":"8s"},"alert":"A000001"}`))
 	f.Add([]byte(`{"at":"2026-01-02T20:00:00Z","in":"insurance","do":"post","side":"banker","pays":"3:2"}`))
+	f.Add([]byte(`{"at":"2026-01-02T20:00:00Z","in":"placed","box":"P1","foreign":true}`))
+	f.Add([]byte(`{"at":"2026-01-02T20:00:00Z","in":"placed","box":"P1","card":"8s","foreign":false}`))
+	f.Add([]byte(`{"at":"2026-01-02T20:00:00Z","in":"wire","device":"panel","line":"call","what":"bouncing"}`))
+	f.Add([]byte(`{"at":"2026-01-02T20:00:00Z","in":"link","device":"boxes","up":false}`))
 	f.Fuzz(func(t *testing.T, line []byte) {
 		in, err := round.ParseInput(line)
 		if err != nil {

@@ -14,7 +14,7 @@ func TestRulesTexts(t *testing.T) {
 	r := round.DefaultRules()
 	set(t, &r, "decks=6", "burn=fixed:3", "deal_order=pairs", "rounds_after_cut=1", "cut_cards=10..20", "round_start=boxes",
 		"reveal=on_signal", "reveal_order=banker_first", "verdict=wait", "bets_offered=player+banker+tie", "tie_main=lose",
-		"commission_bp=400", "insurance=off", "insurance_tie=lose", "insurance_ms=5000", "insurance_post=dealer", "placement=rfid",
+		"commission_bp=400", "insurance=off", "insurance_tie=lose", "insurance_ms=5000", "insurance_post=dealer", "placement=rfid", "draw_gate=on",
 		"placement_settle_ms=1", "place_wait_ms=2", "draw_wait_ms=3", "card_gap_ms=150", "resolve_ms=4", "free_hand_on_roads=yes",
 		"deal.extra_card=burn", "reader.gap=void", "shoe.suspect_order=off")
 	again := round.DefaultRules()

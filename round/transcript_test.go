@@ -156,7 +156,7 @@ func TestEveryRuleHasATranscript(t *testing.T) {
 		"cut_cards=", "round_start=reader", "round_start=bets", "round_start=button", "round_start=boxes", "round_start=first_card",
 		"reveal=on_signal", "reveal_order=player_first", "reveal_order=banker_first", "verdict=wait", "bets_offered=", "tie_main=lose",
 		"commission_bp=", "insurance=off", "insurance_tie=lose", "insurance_ms=", "insurance_post=dealer", "placement=presence",
-		"placement=rfid", "placement_settle_ms=", "place_wait_ms=", "draw_wait_ms=", "card_gap_ms=", "resolve_ms="} {
+		"placement=rfid", "placement_settle_ms=", "place_wait_ms=", "draw_wait_ms=", "draw_gate=on", "card_gap_ms=", "resolve_ms="} {
 		if !strings.Contains(all.String(), setting) {
 			t.Errorf("%s is set in no transcript", setting)
 		}

@@ -52,6 +52,7 @@ type watch struct {
 	offers  []round.Offer // of the open window
 	decided []round.Event
 	beat    int
+	shut    int // beats after which the draw gate was shut
 }
 
 func newWatch(s setting, decks uint8) *watch {
@@ -109,7 +110,16 @@ func (w *watch) take(b *beat) error {
 		}
 		in.Insurance = layOut(w.offers[0], b.lays)
 	}
-	return w.step(in, false)
+	if in.Kind == round.InCard && w.state.GateShut() {
+		return fmt.Errorf("the draw gate is shut before card %v of beat %d", in.Card, w.beat)
+	}
+	if err := w.step(in, false); err != nil {
+		return err
+	}
+	if w.state.GateShut() {
+		w.shut++
+	}
+	return nil
 }
 
 func layOut(o round.Offer, l laying) round.Insurance {
@@ -497,8 +507,8 @@ func countTrials(cells found) (n int) {
 	return n
 }
 
-// TestCleanRounds: no alert at all, and every round decided as it was dealt, in
-// rounds without a mistake over all settings.
+// TestCleanRounds: no alert at all, every round decided as it was dealt, and the
+// draw gate never shut before a card, in rounds without a mistake over all settings.
 func TestCleanRounds(t *testing.T) {
 	seed, settings := seedOf(t), settings()
 	each := (*cleanRounds + len(settings) - 1) / len(settings)
@@ -507,10 +517,14 @@ func TestCleanRounds(t *testing.T) {
 			t.Run(s.String(), func(t *testing.T) {
 				t.Parallel()
 				table, w := newTable(s, 8, 14+n%10, seed+uint64(n)*1000+1), newWatch(s, 8)
+				w.state.NextRules.DrawGate = round.GateOn
 				for i := range each {
 					if err := w.clean(table.next()); err != nil {
 						t.Fatalf("round %d: %v", i, err)
 					}
+				}
+				if signalled := s.Start != round.StartReader && s.Start != round.StartFirstCard; signalled && w.shut < each {
+					t.Errorf("the draw gate was shut after %d beats of %d rounds", w.shut, each)
 				}
 			})
 		}
