@@ -74,6 +74,20 @@ func foreignSeen(s setting) string {
 	return ""
 }
 
+func onlySensors(s setting) string {
+	if !s.watched() {
+		return noneThere
+	}
+	return ""
+}
+
+func onlyTags(s setting) string {
+	if s.Placement != round.PlacementRFID {
+		return noTags
+	}
+	return ""
+}
+
 func onTopSeen(s setting) ([]round.Code, string) {
 	switch s.Placement {
 	case round.PlacementPresence:
@@ -191,6 +205,8 @@ var boxMistakes = []mistake{
 	{Name: "card put on the one before", Clause: "deal.not_placed, deal.wrong_box", Known: "presence: 5 s after the draw; RFID: 1.5 s after it lies there", Seen: onTopSeen, at: secondOn, inject: onTop},
 	{Name: "two cards change places", Clause: "deal.wrong_box", Known: "1.5 s after the first lies there; with a masked reader 1.5 s after its naming", Seen: unless(round.DealWrongBox, swapSeen), at: swaps, inject: swapped},
 	{Name: "card of another set in a box", Clause: "shoe.foreign_card", Known: "the sensor's face; with a masked reader the last naming", Seen: unless(round.ShoeForeignCard, foreignSeen), at: every, inject: foreign},
+	{Name: "tag of no enrolled card in a box", Clause: "shoe.foreign_card", Known: atIt, Seen: always(round.ShoeForeignCard), Cannot: onlyTags, at: every, inject: foreignTag},
+	{Name: "sensors unplugged", Clause: "sensors.lost", Known: "the link", Seen: always(round.SensorsLost), Cannot: onlySensors, at: every, inject: before(round.Input{Kind: round.InLink, Name: round.BoxesDevice})},
 }
 
 var readerMistakes = []mistake{

@@ -61,6 +61,8 @@ const (
 	notShown    = "cards are dealt face up: they are shown as they are drawn"
 	noWindow    = "a masked reader names the faces at the end: no window opens"
 	noStart     = "no signal says that a round begins"
+	noneThere   = "there are no sensors"
+	noTags      = "only RFID reads tags"
 	notIdentity = "the reader says nothing of where a card goes"
 )
 
@@ -351,6 +353,13 @@ func foreign(p *play, at int) {
 		}
 		p.mark(i, 0)
 	}
+}
+
+// foreignTag is a card that was never enrolled, in a card's box.
+func foreignTag(p *play, at int) {
+	i := p.find(place, at)
+	p.beats[i].in.Card, p.beats[i].in.Foreign = 0, true
+	p.mark(i, 0)
 }
 
 func notPlaced(p *play, at int) {
