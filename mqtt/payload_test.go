@@ -204,6 +204,11 @@ func TestGoldenAlerts(t *testing.T) {
 	golden(t, "alerts", AlertsOf(envelope("alerts", 41), &s, raised))
 	golden(t, "alerts-without-evidence", AlertsOf(envelope("alerts", 41), &s, func(uint64) *round.EventText { return nil }))
 	calm := play(t, plain)
+	wires := play(t, plain, shoe, `{"in":"wire","device":"panel","line":"call","what":"stuck"}`, `{"in":"wire","device":"boxes","line":"P1","what":"bouncing"}`,
+		`{"in":"wire","device":"panel","line":"call","what":"stuck"}`)
+	golden(t, "alerts-wires", AlertsOf(envelope("alerts", 41), &wires, func(uint64) *round.EventText {
+		return &round.EventText{Expected: "every wire of panel well", Seen: "line call is stuck", Rule: "game.md 5", Device: "panel", Line: "call"}
+	}))
 	golden(t, "alerts-none", AlertsOf(envelope("alerts", 41), &calm, raised))
 }
 
