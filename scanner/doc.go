@@ -10,4 +10,8 @@
 // bytes at the same times they give the same readings, however the bytes were
 // cut into chunks. So the journal can keep chunks and prove a day by decoding
 // them again, from a Snapshot on.
+//
+// Some readers are wires of a GPIO chip. Their bytes are records of edges and
+// levels, which wires.go describes, splits and puts in order; what they mean is
+// then the protocol's own file.
 package scanner

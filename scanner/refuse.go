@@ -30,10 +30,15 @@ const (
 	BadCode                        // no such telegram
 	BadPayload                     // a payload byte has bits that its field does not
 	BadIntention                   // a card for no known place
-	BadIndex                       // no such place in the hand or the burn
+	BadIndex                       // no such place in the hand or the burn, or no such wire
 	BadCard                        // no such card, or no face where one is named
 	BadMode                        // a card drawn in no known mode
 	BadVerdict                     // no such outcome
+	BadParity                      // a bit, or any odd number of them, is wrong
+	LostEdges                      // edges are missing
+	BothWires                      // pulses on two wires at once
+	TooClose                       // pulses that follow each other faster than any reader sends them
+	Glitch                         // a pulse that is no part of anything
 	reasons      = iota + 1
 )
 
@@ -51,6 +56,11 @@ var reasonText = [reasons]string{
 	BadCard:      "bad_card",
 	BadMode:      "bad_mode",
 	BadVerdict:   "bad_verdict",
+	BadParity:    "bad_parity",
+	LostEdges:    "lost_edges",
+	BothWires:    "both_wires",
+	TooClose:     "too_close",
+	Glitch:       "glitch",
 }
 
 // Reasons there are, for whoever lists them.

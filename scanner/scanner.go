@@ -84,7 +84,8 @@ type Stats struct {
 	Anomalies    uint64 // of those, the last sequence number on other bytes
 	Gaps         uint64 // ReaderGap inputs made
 	Replies      uint64 // answers to commands
-	GarbageBytes uint64 // bytes that belong to no frame with a good checksum
+	GarbageBytes uint64 // bytes that belong to no frame with a good checksum; of wires, to no record
+	LostEdges    uint64 // of wires, edges that did not come
 	Refused      [reasons]uint64
 }
 
@@ -129,6 +130,7 @@ var protocols = map[string]protocol{
 	angelProtocol:   {reads: Cards, places: true, build: func(o Options) (Decoder, error) { return newAngel(o), nil }},
 	barcodeProtocol: {reads: Cards, build: func(Options) (Decoder, error) { return newBarcode() }},
 	genericProtocol: {reads: Cards, coded: true, build: newGeneric},
+	wiegandProtocol: {reads: Cards, wired: true, coded: true, build: newWiegand},
 }
 
 // New makes the decoder of a protocol. An error names the protocols there are,
