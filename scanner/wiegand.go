@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math/bits"
 	"time"
+
+	"shoed/round"
 )
 
 /*
@@ -70,8 +72,16 @@ const (
 type wiegand struct {
 	codes Codes
 	bits  int
-	word  wiegandWord
+	wiegandState
 }
+
+type wiegandState struct {
+	Word  wiegandWord `json:"word"`
+	Stuck uint16      `json:"stuck"` // a bit per wire
+}
+
+// wiegandWires are their names in the configuration.
+var wiegandWires = [...]string{"D0", "D1"}
 
 // wiegandWord is the word in hand.
 type wiegandWord struct {
@@ -94,7 +104,7 @@ func newWiegand(o Options) (Decoder, error) {
 	if err := o.Codes.lengths((o.Bits - 2) / 8); err != nil {
 		return nil, fmt.Errorf("%s of %d bits: %w", wiegandProtocol, o.Bits, err)
 	}
-	return newWires(wiegandProtocol, 2, &wiegand{codes: o.Codes, bits: o.Bits}), nil
+	return newWires(wiegandProtocol, len(wiegandWires), &wiegand{codes: o.Codes, bits: o.Bits}), nil
 }
 
 func (d *wiegand) edge(w *wires, e wireRecord) {
@@ -104,7 +114,7 @@ func (d *wiegand) edge(w *wires, e wireRecord) {
 	if d.paused(e.time) {
 		d.end(w)
 	}
-	k := &d.word
+	k := &d.Word
 	if k.Lost {
 		k.Lost = false
 		k.spoil(LostEdges)
@@ -128,7 +138,7 @@ func (d *wiegand) edge(w *wires, e wireRecord) {
 }
 
 // paused reports whether no word has gone on until now.
-func (d *wiegand) paused(now int64) bool { return now-d.word.Last > wiegandPause }
+func (d *wiegand) paused(now int64) bool { return now-d.Word.Last > wiegandPause }
 
 // spoil refuses the word, for the first reason there is, but for missing edges
 // above all: with them nothing else is sure.
@@ -139,9 +149,9 @@ func (k *wiegandWord) spoil(why Reason) {
 }
 
 func (d *wiegand) overlong(w *wires) {
-	if !d.word.Told {
-		d.word.Told = true
-		w.unread(cmp.Or(d.word.Why, BadLength))
+	if !d.Word.Told {
+		d.Word.Told = true
+		w.unread(cmp.Or(d.Word.Why, BadLength))
 	}
 }
 
@@ -149,9 +159,9 @@ func (d *wiegand) gap(w *wires, missing int32) {
 	if int(missing) >= d.bits {
 		w.cardsLost()
 	}
-	d.word.Lost = true
-	if d.word.Bits > 0 {
-		d.word.spoil(LostEdges)
+	d.Word.Lost = true
+	if d.Word.Bits > 0 {
+		d.Word.spoil(LostEdges)
 	}
 }
 
@@ -159,17 +169,28 @@ func (d *wiegand) levels(w *wires, l wireRecord) {
 	if l.kind != wireLevels || !d.paused(l.time) {
 		return
 	}
-	if d.word.Bits == 0 && d.word.Lost {
+	if d.Word.Bits == 0 && d.Word.Lost {
 		w.unread(LostEdges)
 	}
 	d.end(w)
-	d.word.Lost = false
+	d.Word.Lost = false
+	for i, line := range wiegandWires {
+		switch bit := uint16(1) << i; (d.Stuck ^ l.levels) & bit {
+		case 0:
+			continue
+		case l.levels & bit:
+			w.wire(line, round.WireStuck)
+		default:
+			w.wire(line, round.WireOK)
+		}
+	}
+	d.Stuck = l.levels
 }
 
 // end judges the word, if there is one.
 func (d *wiegand) end(w *wires) {
-	k := d.word
-	d.word = wiegandWord{Last: k.Last, Lost: k.Lost}
+	k := d.Word
+	d.Word = wiegandWord{Last: k.Last, Lost: k.Lost}
 	if k.Bits == 0 || k.Told {
 		return
 	}
@@ -207,21 +228,21 @@ func (d *wiegand) code(k wiegandWord) string {
 }
 
 func (d *wiegand) cut(w *wires) {
-	if (d.word.Bits > 0 || d.word.Lost) && !d.word.Told {
+	if (d.Word.Bits > 0 || d.Word.Lost) && !d.Word.Told {
 		w.unread(Truncated)
 	}
-	d.word = wiegandWord{}
+	d.Word = wiegandWord{}
 }
 
-func (d *wiegand) state() any { return d.word }
+func (d *wiegand) state() any { return d.wiegandState }
 
 func (d *wiegand) with(state []byte) (circuit, error) {
 	to := *d
-	to.word = wiegandWord{}
-	if err := json.Unmarshal(state, &to.word); err != nil {
+	to.wiegandState = wiegandState{}
+	if err := json.Unmarshal(state, &to.wiegandState); err != nil {
 		return nil, err
 	}
-	if k := to.word; k.Bits < 0 || k.Bits > wiegandMost || k.Bits < wiegandMost && (k.Told || k.Word>>k.Bits != 0) || k.First < 0 || k.Last < 0 {
+	if k := to.Word; k.Bits < 0 || k.Bits > wiegandMost || k.Bits < wiegandMost && (k.Told || k.Word>>k.Bits != 0) || k.First < 0 || k.Last < 0 || to.Stuck>>len(wiegandWires) != 0 {
 		return nil, errors.New("an impossible word")
 	}
 	return &to, nil

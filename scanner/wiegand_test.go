@@ -492,13 +492,24 @@ func TestWiegandThousand(t *testing.T) {
 	}
 }
 
+// A wire that is active in quiet levels is stuck, until quiet levels show otherwise;
+// not while a word is under way.
+func TestWiegandStuck(t *testing.T) {
+	p := newTape().word("123456").edge(1, true).quiet(2).wait(time.Minute).edge(0, true).levels(3).quiet(2).wait(time.Hour).levels(1).wait(time.Hour).levels(0)
+	want := "card 8s code 123456, glitch, wire D1 stuck, glitch, wire D0 stuck, wire D1 ok, wire D0 ok"
+	if got := whys(newWiegandDecoder(t).Feed(start, p.b, nil)); got != want {
+		t.Errorf("read %q, want %q", got, want)
+	}
+	sameEverywhere(t, seeded(t), func() Decoder { return newWiegandDecoder(t) }, p.b)
+}
+
 func TestWiegandGolden(t *testing.T) { wireGolden(t, "wiegand", Options{Codes: wiegandCodes}) }
 
 func TestWiegandSnapshotRefuses(t *testing.T) {
 	d := build(t, "wiegand", Options{Learning: true})
 	d.Feed(start, newTape().lose(1).pulses("0101").b[:3*wireRecordBytes+5], nil)
 	refusesSnapshots(t, d, [2]string{`"next":1`, `"next":2`}, [2]string{`"bits":0`, `"bits":65`}, [2]string{`"bits":0`, `"bits":-1`},
-		[2]string{`"word":0`, `"word":1`}, [2]string{`"last":0`, `"last":-1`}, [2]string{`"told":false`, `"told":true`}, [2]string{`"state":{`, `"state":{"x":1,`})
+		[2]string{`"word":0`, `"word":1`}, [2]string{`"last":0`, `"last":-1`}, [2]string{`"told":false`, `"told":true`}, [2]string{`"stuck":0`, `"stuck":4`}, [2]string{`"state":{`, `"state":{"x":1,`})
 }
 
 func FuzzWiegand(f *testing.F) {

@@ -317,6 +317,12 @@ func (w *wires) cardsLost() {
 	w.tell(round.Input{Kind: round.InReader, Reader: round.ReaderGap})
 }
 
+// wire tells what is wrong with a wire, or that nothing is any more. The device is
+// left to whoever knows its name.
+func (w *wires) wire(line string, says round.WireSays) {
+	w.tell(round.Input{Kind: round.InWire, Line: line, Wire: says})
+}
+
 // code tells the card of a code.
 func (w *wires) code(codes Codes, code string) {
 	w.stats.Frames++

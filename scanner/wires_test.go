@@ -113,6 +113,8 @@ func saying(r Reading) string {
 		return "cut" + code
 	case in.Kind == round.InUnread:
 		return "unread: " + in.Name + code
+	case in.Kind == round.InWire:
+		return fmt.Sprintf("wire %s %s", in.Line, [...]string{"", "stuck", "bouncing", "ok"}[in.Wire])
 	}
 	return say(r)
 }
@@ -474,8 +476,17 @@ func wireSoup(wires uint8, chance []byte) []byte {
 func fuzzWires(t *testing.T, fresh func() Decoder, wires uint8, chance []byte, seed uint64) {
 	b := append(wireSoup(wires, chance), chance...) // and a piece that is no record at all
 	r := rand.New(rand.NewPCG(seed, 1))
-	sameEverywhere(t, r, fresh, b)
-	d := fresh()
+	whole, d := fresh(), fresh()
+	var cut []Reading
+	for rest := b; len(rest) > 0; d = revived(t, fresh, d) {
+		n := min(1+r.IntN(5*wireRecordBytes), len(rest))
+		cut, rest = d.Feed(start, rest[:n], cut), rest[n:]
+	}
+	same(t, "in pieces", cut, whole.Feed(start, b, nil))
+	if !bytes.Equal(d.Snapshot(), whole.Snapshot()) {
+		t.Fatalf("ends as %s, want %s", d.Snapshot(), whole.Snapshot())
+	}
+	d = fresh()
 	var got []Reading
 	for i := range records(b) {
 		if r.IntN(16) == 0 {
