@@ -39,6 +39,9 @@ const (
 	BothWires                      // pulses on two wires at once
 	TooClose                       // pulses that follow each other faster than any reader sends them
 	Glitch                         // a pulse that is no part of anything
+	NoSample                       // a strobe without the levels that belong to it
+	LateSample                     // levels from when the code may have been gone
+	Unsteady                       // levels that changed while they were read
 	reasons      = iota + 1
 )
 
@@ -61,6 +64,9 @@ var reasonText = [reasons]string{
 	BothWires:    "both_wires",
 	TooClose:     "too_close",
 	Glitch:       "glitch",
+	NoSample:     "no_sample",
+	LateSample:   "late_sample",
+	Unsteady:     "unsteady",
 }
 
 // Reasons there are, for whoever lists them.

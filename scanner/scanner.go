@@ -127,10 +127,11 @@ const (
 
 // protocols that New knows.
 var protocols = map[string]protocol{
-	angelProtocol:   {reads: Cards, places: true, build: func(o Options) (Decoder, error) { return newAngel(o), nil }},
-	barcodeProtocol: {reads: Cards, build: func(Options) (Decoder, error) { return newBarcode() }},
-	genericProtocol: {reads: Cards, coded: true, build: newGeneric},
-	wiegandProtocol: {reads: Cards, wired: true, coded: true, build: newWiegand},
+	angelProtocol:     {reads: Cards, places: true, build: func(o Options) (Decoder, error) { return newAngel(o), nil }},
+	barcodeProtocol:   {reads: Cards, build: func(Options) (Decoder, error) { return newBarcode() }},
+	genericProtocol:   {reads: Cards, coded: true, build: newGeneric},
+	parallel8Protocol: {reads: Cards, wired: true, coded: true, build: newParallel8},
+	wiegandProtocol:   {reads: Cards, wired: true, coded: true, build: newWiegand},
 }
 
 // New makes the decoder of a protocol. An error names the protocols there are,
