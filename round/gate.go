@@ -20,11 +20,11 @@ func (s *State) GateShut() bool {
 }
 
 // unproven reports whether a question stands about what was dealt, or about a
-// card that is held, or one that only another shoe answers.
+// card that is held, or one that the reader or only another shoe answers.
 func (s *State) unproven() bool {
 	for i := range s.Alerts {
 		a := &s.Alerts[i]
-		if a.No != 0 && (a.HasCard || slices.ContainsFunc(alertRules[a.Code].answers, func(do Do) bool {
+		if a.No != 0 && (a.HasCard || a.ByReader || slices.ContainsFunc(alertRules[a.Code].answers, func(do Do) bool {
 			return do == DoConfirm || do == DoCorrect || do == DoNewShoe
 		})) {
 			return true

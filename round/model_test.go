@@ -1891,7 +1891,7 @@ func (m *model) gateShut() bool {
 	}
 	for _, a := range m.alerts {
 		for _, answer := range []string{"confirm", "correct", "new_shoe"} {
-			if a.card != nil || strings.Contains(mRules[a.code].answers, answer) {
+			if a.card != nil || a.byReader || strings.Contains(mRules[a.code].answers, answer) {
 				return false
 			}
 		}

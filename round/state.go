@@ -21,7 +21,7 @@ type State struct {
 
 	Past [maxRounds]Past // this shoe's rounds, by number
 
-	SensorsOff     bool // until the next shoe: somebody said they see wrong
+	SensorsOff     bool // until the next shoe, or one after they are back: somebody said they see wrong
 	Manual         bool // cards are given by hand until said otherwise
 	PausedAt       int64
 	UnresolvedTold bool
