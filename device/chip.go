@@ -79,13 +79,13 @@ func (c *chip) lines() ([]unix.GPIOV2LineInfo, error) {
 	return lines, nil
 }
 
-// openChips opens the chips below root, each once. denied is the error of one
-// that this process may not open.
-func openChips(k kernel, root string) (chips []*chip, denied error) {
+// openChips opens the chips below root, each once. denied are those that this
+// process may not open.
+func openChips(k kernel, root string) (chips []*chip, denied []*fs.PathError) {
 	for _, path := range chipPaths(root) {
 		c, err := openChip(k, path)
 		if errors.Is(err, fs.ErrPermission) {
-			denied = &fs.PathError{Op: "open", Path: path, Err: err}
+			denied = append(denied, &fs.PathError{Op: "open", Path: path, Err: err})
 		}
 		if err != nil {
 			continue // no GPIO chip, whatever its name, or just gone
@@ -121,8 +121,8 @@ func (o Options) chip() (*chip, error) {
 	switch {
 	case len(found) == 1:
 		return found[0], nil
-	case len(found) == 0 && denied != nil:
-		return nil, o.refuseChip("", denied)
+	case len(found) == 0 && len(denied) > 0: // it may be that one
+		return nil, o.refuseChip("", denied[0])
 	case len(found) == 0:
 		return nil, o.refuseChip("", fs.ErrNotExist)
 	}

@@ -174,6 +174,10 @@ func (c *fakeChip) ioctl(request uint, arg unsafe.Pointer) error {
 		if info.Flags&flagOutput == 0 {
 			info.Flags |= flagInput
 		}
+		if l.debounce != 0 {
+			info.Num_attrs = 1
+			info.Attrs[0] = unix.GPIOV2LineAttribute{Id: unix.GPIO_V2_LINE_ATTR_ID_DEBOUNCE, Flags: uint64(l.debounce)}
+		}
 		return nil
 	case unix.GPIO_V2_GET_LINE_IOCTL:
 		return c.give((*unix.GPIOV2LineRequest)(arg))
@@ -280,6 +284,13 @@ func (k *fakeKernel) poll(fd int, d time.Duration) (bool, error) {
 		}
 	}
 	return len(r.fifo) > 0, nil
+}
+
+// asked is how often poll and read were called.
+func (k *fakeKernel) asked() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.calls
 }
 
 // wait is poll's in real time.

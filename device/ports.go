@@ -20,15 +20,19 @@ type Port struct {
 	USB     *USB     `json:"usb,omitempty"` // nil when it is no USB adapter
 	Driver  string   `json:"driver,omitempty"`
 
+	Access
+	HeldBy []string `json:"held_by"` // programs that have it open
+	// Unseen: HeldBy lacks the programs of other users, unless they lock the port.
+	Unseen bool `json:"unseen"`
+}
+
+// Access says who may open a device.
+type Access struct {
 	Owner  string `json:"owner,omitempty"`
 	Group  string `json:"group,omitempty"`
 	Mode   string `json:"mode,omitempty"` // octal
 	User   string `json:"user"`           // who asks
 	Denied string `json:"denied"`         // why User may not open it, and what to do; "" if he may
-
-	HeldBy []string `json:"held_by"` // programs that have it open
-	// Unseen: HeldBy lacks the programs of other users, unless they lock the port.
-	Unseen bool `json:"unseen"`
 }
 
 // USB is what an adapter says of itself.
@@ -86,17 +90,26 @@ func Find(root string, o Options) (Port, error) {
 	return p, nil
 }
 
+// access looks at the device at path, without opening it.
+func access(device, path string) (a Access, st unix.Stat_t) {
+	a.User = userName(uint32(os.Geteuid()))
+	if err := unix.Stat(path, &st); err != nil {
+		a.Denied = fmt.Sprintf("%s: %v; udev has not made it, or this is a container that was not given it", device, err)
+		return a, st
+	}
+	a.Owner, a.Group, a.Mode = userName(st.Uid), groupName(st.Gid), fmt.Sprintf("%04o", st.Mode&0o7777)
+	if unix.Faccessat(unix.AT_FDCWD, path, unix.R_OK|unix.W_OK, unix.AT_EACCESS) != nil {
+		a.Denied = forbidden(st)
+	}
+	return a, st
+}
+
 // examine says who may open the port at path, and who has.
 func (p *Port) examine(root, path string) {
-	p.User, p.HeldBy = userName(uint32(os.Geteuid())), []string{}
 	var st unix.Stat_t
-	if err := unix.Stat(path, &st); err != nil {
-		p.Denied = fmt.Sprintf("%s: %v; udev has not made it, or this is a container that was not given it", p.Device, err)
+	p.HeldBy = []string{}
+	if p.Access, st = access(p.Device, path); p.Mode == "" { // it is not there
 		return
-	}
-	p.Owner, p.Group, p.Mode = userName(st.Uid), groupName(st.Gid), fmt.Sprintf("%04o", st.Mode&0o7777)
-	if unix.Faccessat(unix.AT_FDCWD, path, unix.R_OK|unix.W_OK, unix.AT_EACCESS) != nil {
-		p.Denied = forbidden(st)
 	}
 	p.HeldBy = append(p.HeldBy, holders(path)...)
 	if who := lockHolder(st); who != "" && !slices.Contains(p.HeldBy, who) {

@@ -78,7 +78,7 @@ func (o Options) request(c *chip, settings []setting) (int, error) {
 	attributes := withID(unix.GPIO_V2_LINE_ATTR_ID_FLAGS, flags[1:])
 	for _, g := range withID(unix.GPIO_V2_LINE_ATTR_ID_DEBOUNCE, groups(settings, func(s setting) uint64 { return uint64(s.debounce.Microseconds()) })) {
 		if us := uint32(g.Attr.Flags); us != 0 {
-			*(*uint32)(unsafe.Pointer(&g.Attr.Flags)) = us // a union: its first four bytes, whatever their order
+			*period(&g.Attr) = us
 			attributes = append(attributes, g)
 		}
 	}
@@ -94,6 +94,10 @@ func (o Options) request(c *chip, settings []setting) (int, error) {
 	}
 	return int(r.Fd), nil
 }
+
+// period is the debounce of an attribute, in us: the first four bytes of its
+// union, whatever their order.
+func period(a *unix.GPIOV2LineAttribute) *uint32 { return (*uint32)(unsafe.Pointer(&a.Flags)) }
 
 // group is the lines that have a value in common.
 type group struct{ value, mask uint64 }
