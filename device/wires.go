@@ -157,18 +157,18 @@ func openWires(o Options) (*wireLine, error) {
 
 // Read is Line's; the bytes are WireRecords.
 func (l *wireLine) Read(ctx context.Context) (Chunk, error) {
-	return readAny(ctx, l.readOnce)
+	return readAny(ctx, func() (Chunk, error) { return l.readOnce(wireWait) })
 }
 
-// readOnce makes one bounded step; no bytes and no error is that nothing was to
-// be told.
-func (l *wireLine) readOnce() (Chunk, error) {
+// readOnce makes one step, which waits at most that long; no bytes and no error
+// is that nothing was to be told.
+func (l *wireLine) readOnce(longest time.Duration) (Chunk, error) {
 	l.use.Lock()
 	defer l.use.Unlock()
 	if l.isClosing() {
 		return Chunk{}, l.fail(ErrClosed)
 	}
-	records, err := l.step()
+	records, err := l.step(longest)
 	if err != nil {
 		return Chunk{}, l.fail(err)
 	}
@@ -176,7 +176,7 @@ func (l *wireLine) readOnce() (Chunk, error) {
 }
 
 // step does what is due, or waits for edges.
-func (l *wireLine) step() ([]byte, error) {
+func (l *wireLine) step(longest time.Duration) ([]byte, error) {
 	now := l.kernel.now()
 	switch {
 	case !l.opened:
@@ -194,7 +194,7 @@ func (l *wireLine) step() ([]byte, error) {
 	if l.quietDue != 0 {
 		due = min(due, l.quietDue)
 	}
-	ready, err := l.kernel.poll(l.fd, min(wireWait, time.Duration(due-now)))
+	ready, err := l.kernel.poll(l.fd, min(longest, time.Duration(due-now)))
 	if err != nil || !ready {
 		return nil, err
 	}
@@ -302,10 +302,30 @@ func (l *wireLine) Write(context.Context, []byte) error {
 // fail names the wires in an error of the kernel and tells a chip that is gone
 // from other failures.
 func (l *wireLine) fail(err error) error {
+	return fmt.Errorf("%s: %w", l.name, ofChip(err))
+}
+
+// ofChip tells a chip that is gone, or an expander that does not answer, from
+// other failures.
+func ofChip(err error) error {
 	if is(err, unix.ENODEV, unix.ENXIO, unix.EIO, unix.EREMOTEIO, unix.ETIMEDOUT) {
-		return fmt.Errorf("%s: %w: its GPIO chip is gone; check the expander and its cable", l.name, ErrUnplugged)
+		return fmt.Errorf("%w: its GPIO chip is gone; check the expander and its cable", ErrUnplugged)
 	}
-	return fmt.Errorf("%s: %w", l.name, err)
+	return err
+}
+
+// active reads the levels as they are now.
+func (l *wireLine) active() (uint16, error) {
+	l.use.Lock()
+	defer l.use.Unlock()
+	if l.isClosing() {
+		return 0, l.fail(ErrClosed)
+	}
+	now, err := levels(l.kernel, l.fd, len(l.wires))
+	if err != nil {
+		return 0, l.fail(err)
+	}
+	return now, nil
 }
 
 func (l *wireLine) isClosing() bool {

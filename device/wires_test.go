@@ -206,7 +206,7 @@ func TestChatterIsBoundedAndHeals(t *testing.T) {
 	k.calls = 0
 	told, levelsTold, last, end := 0, 0, WireRecord{}, k.clock+uint64(11*time.Second)
 	for k.clock < end {
-		chunk, err := l.readOnce()
+		chunk, err := l.readOnce(wireWait)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -528,7 +528,7 @@ func TestToldLevelsAreTrueInTheEnd(t *testing.T) {
 		}
 		told, end := uint16(0), k.clock+uint64(at+2*checkEvery)
 		for k.clock < end {
-			chunk, err := l.readOnce()
+			chunk, err := l.readOnce(wireWait)
 			if err != nil {
 				t.Fatal(err)
 			}
