@@ -14,6 +14,10 @@
 //	chip.go      which GPIO chip and which of its lines are meant
 //	header.go    the header of a Raspberry Pi
 //	gpio.go      what is asked of the kernel for them
+//	chips.go     which GPIO chips and lines there are
+//	pin.go       one wire as periph's gpio.PinIn
+//	lamps.go     outputs, which are off until told
+//	recorder.go  a line that is written down as it is read
 //	ports.go     which serial ports there are, from sysfs, and which one is meant
 //	claim.go     how a port is opened so that nobody else has it
 //	refusal.go   why a port could not be opened, in words an operator can act on
