@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -48,22 +49,22 @@ func read(t testing.TB, b []byte) []Reading {
 func capture(t testing.TB, name string) []byte {
 	t.Helper()
 	var all []byte
-	parseFile(t, name, func(_ int64, _ int, b []byte) error {
+	parseFile(t, filepath.Join("testdata/angel", name), func(_ int64, _ int, b []byte) error {
 		all = append(all, b...)
 		return nil
 	})
 	return all
 }
 
-func parseFile(t testing.TB, name string, fn func(int64, int, []byte) error) {
+func parseFile(t testing.TB, path string, fn func(int64, int, []byte) error) {
 	t.Helper()
-	f, err := os.Open(filepath.Join("testdata/angel", name))
+	f, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
 	if err := ParseCapture(f, fn); err != nil {
-		t.Fatalf("%s: %v", name, err)
+		t.Fatalf("%s: %v", path, err)
 	}
 }
 
@@ -337,31 +338,30 @@ func TestCaptureRounds(t *testing.T) {
 
 // Every capture gives the readings in its golden file.
 func TestGolden(t *testing.T) {
-	for _, name := range captures(t) {
-		if strings.HasSuffix(name, ".after.hex") {
+	goldens(t, "angel", func(string) Decoder { return newDecoder(t) })
+}
+
+// goldens compares the readings of every capture in a protocol's folder with those
+// in its golden file. What came after the line was opened again is in a file of
+// its own.
+func goldens(t *testing.T, folder string, decoder func(name string) Decoder) {
+	names, err := filepath.Glob(filepath.Join("testdata", folder, "*.hex"))
+	if err != nil || len(names) == 0 {
+		t.Fatalf("captures: %v %v", names, err)
+	}
+	for _, path := range names {
+		stem := strings.TrimSuffix(path, ".hex")
+		if strings.HasSuffix(stem, ".after") {
 			continue
 		}
-		t.Run(name, func(t *testing.T) {
+		t.Run(filepath.Base(path), func(t *testing.T) {
 			var text strings.Builder
-			d := newDecoder(t)
-			play := func(file string) {
-				parseFile(t, file, func(ms int64, line int, b []byte) error {
-					at := start.Add(time.Duration(max(ms, 0)) * time.Millisecond)
-					for _, r := range d.Feed(at, b, nil) {
-						if r.Err == nil && !r.Input.At.Equal(at) {
-							t.Errorf("line %d: at %v, want %v", line, r.Input.At, at)
-						}
-						fmt.Fprintf(&text, "%4d %s\n", line, say(r))
-					}
-					return nil
-				})
-			}
-			play(name)
-			after := strings.TrimSuffix(name, ".hex") + ".after.hex"
-			if _, err := os.Stat(filepath.Join("testdata/angel", after)); err == nil {
+			d := decoder(filepath.Base(stem))
+			playCapture(t, path, d, &text)
+			if _, err := os.Stat(stem + ".after.hex"); err == nil {
 				text.WriteString("reconnect\n")
 				d.Reconnect()
-				play(after)
+				playCapture(t, stem+".after.hex", d, &text)
 			}
 			s := d.Stats()
 			fmt.Fprintf(&text, "frames %d, duplicates %d, anomalies %d, gaps %d, replies %d, garbage bytes %d\n",
@@ -371,14 +371,27 @@ func TestGolden(t *testing.T) {
 					fmt.Fprintf(&text, "%v %d\n", r, n)
 				}
 			}
-			golden(t, strings.TrimSuffix(name, ".hex")+".golden", text.String())
+			golden(t, stem+".golden", text.String())
 		})
 	}
 }
 
-func golden(t *testing.T, name, got string) {
+func playCapture(t *testing.T, path string, d Decoder, text io.Writer) {
 	t.Helper()
-	path := filepath.Join("testdata/angel", name)
+	parseFile(t, path, func(ms int64, line int, b []byte) error {
+		at := start.Add(time.Duration(max(ms, 0)) * time.Millisecond)
+		for _, r := range d.Feed(at, b, nil) {
+			if r.Err == nil && !r.Input.At.Equal(at) {
+				t.Errorf("line %d: at %v, want %v", line, r.Input.At, at)
+			}
+			fmt.Fprintf(text, "%4d %s\n", line, say(r))
+		}
+		return nil
+	})
+}
+
+func golden(t *testing.T, path, got string) {
+	t.Helper()
 	if *rewrite {
 		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
@@ -389,7 +402,7 @@ func golden(t *testing.T, name, got string) {
 		t.Fatal(err)
 	}
 	if got != string(want) {
-		t.Errorf("%s differs; got\n%s", name, got)
+		t.Errorf("%s differs; got\n%s", path, got)
 	}
 }
 
@@ -435,6 +448,8 @@ func say(r Reading) string {
 		return fmt.Sprintf("lock %t", in.On)
 	case round.InSetting:
 		return fmt.Sprintf("setting %q %q", in.Address, in.Value)
+	case round.InUnread:
+		return strings.TrimSpace(fmt.Sprintf("unread, %s %s", in.Name, r.Code))
 	}
 	return fmt.Sprintf("%+v", in)
 }
