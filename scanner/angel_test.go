@@ -450,6 +450,8 @@ func say(r Reading) string {
 		return fmt.Sprintf("setting %q %q", in.Address, in.Value)
 	case round.InUnread:
 		return strings.TrimSpace(fmt.Sprintf("unread, %s %s", in.Name, r.Code))
+	case round.InPlaced, round.InLifted:
+		return laid(r)
 	}
 	return fmt.Sprintf("%+v", in)
 }

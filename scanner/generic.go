@@ -90,6 +90,7 @@ func (g *generic) read(at time.Time, p piece, out []Reading) []Reading {
 		g.stats.Frames++
 		return append(out, g.codes.reading(at, g.shape.codeIn(p.bytes)))
 	}
+	g.stats.GarbageBytes += uint64(len(p.bytes))
 	out = append(out, g.stats.refuse(g.protocol, p))
 	if p.why == BadChecksum && p.offset >= g.told { // else it begins within one that was told
 		g.told = p.offset + int64(g.shape.n)

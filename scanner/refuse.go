@@ -42,6 +42,7 @@ const (
 	NoSample                       // a strobe without the levels that belong to it
 	LateSample                     // levels from when the code may have been gone
 	Unsteady                       // levels that changed while they were read
+	SameTag                        // a tag that lies in another box
 	reasons      = iota + 1
 )
 
@@ -67,6 +68,7 @@ var reasonText = [reasons]string{
 	NoSample:     "no_sample",
 	LateSample:   "late_sample",
 	Unsteady:     "unsteady",
+	SameTag:      "same_tag",
 }
 
 // Reasons there are, for whoever lists them.

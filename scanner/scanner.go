@@ -89,10 +89,9 @@ type Stats struct {
 	Refused      [reasons]uint64
 }
 
-// refuse counts refused bytes and reports them.
+// refuse counts a refusal and reports it.
 func (s *Stats) refuse(protocol string, p piece) Reading {
 	s.Refused[p.why]++
-	s.GarbageBytes += uint64(len(p.bytes))
 	return Reading{Err: &FrameError{protocol, p.why, p.offset, p.bytes}}
 }
 
@@ -131,6 +130,7 @@ var protocols = map[string]protocol{
 	barcodeProtocol:   {reads: Cards, build: func(Options) (Decoder, error) { return newBarcode() }},
 	genericProtocol:   {reads: Cards, coded: true, build: newGeneric},
 	parallel8Protocol: {reads: Cards, wired: true, coded: true, build: newParallel8},
+	rfidProtocol:      {reads: Boxes, coded: true, build: newRFID},
 	wiegandProtocol:   {reads: Cards, wired: true, coded: true, build: newWiegand},
 }
 
