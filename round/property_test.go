@@ -216,6 +216,9 @@ func TestUnseenFacesChangeNothing(t *testing.T) {
 		p := newTwin(t, seed)
 		for range 300 {
 			p.step()
+			if p.s[0].Awaited() != p.s[1].Awaited() || p.s[0].Waits() != p.s[1].Waits() {
+				t.Fatalf("seed %d: the lamps tell of unseen faces: %v %v, %v %v", seed, p.s[0].Awaited(), p.s[1].Awaited(), p.s[0].Waits(), p.s[1].Waits())
+			}
 			if p.s[0].GateShut() != p.s[1].GateShut() {
 				t.Fatalf("seed %d: unseen faces move the draw gate", seed)
 			}

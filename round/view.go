@@ -63,3 +63,40 @@ func (s *State) Window() (WindowState, []Offer) {
 	}
 	return WindowClosed, nil
 }
+
+// Awaited is the box that waits for a card: with sensors the one that a drawn card
+// does not lie in yet, otherwise the one due; 0 when none does, or while it hangs on
+// faces that the table has not shown.
+func (s *State) Awaited() Box {
+	r := &s.Round
+	if !r.Open {
+		return 0
+	}
+	if s.watched() {
+		for i := range r.Cards[:r.N] {
+			if b := r.Cards[i].Box; b != 0 && r.Lies[i] == 0 {
+				return b
+			}
+		}
+	}
+	return r.Due
+}
+
+// Waits reports whether the dealer has to wait before the next card, although the
+// table is not paused: for bets, buyers of insurance, a face, a card to be placed, a
+// shoe, the reader, or an answer. It follows from what the table has shown.
+func (s *State) Waits() bool {
+	r := &s.Round
+	for i := range s.Alerts {
+		if a := &s.Alerts[i]; a.No != 0 && a.Public() && a.Blocks() {
+			return true
+		}
+	}
+	switch {
+	case s.ReaderDown, s.Shoe.Phase == NoShoe, s.Shoe.Phase == ShoeOver:
+		return true
+	case r.Open:
+		return r.Insured.Open || r.Due == 0
+	}
+	return s.Shoe.Phase == ShoeInPlay && !s.signalled()
+}

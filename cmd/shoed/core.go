@@ -51,8 +51,9 @@ type core struct {
 	parts     []part             // of the machine, watched
 	waiting   map[string]waiting // commands that wait for a second person, by id
 	desk      desk               // what people said of the table
-	setup     mqtt.Setup         // what info tells of the configuration in force
-	next      *change            // the configuration that waits until no round is open; nil for none
+	draw      drawGate
+	setup     mqtt.Setup // what info tells of the configuration in force
+	next      *change    // the configuration that waits until no round is open; nil for none
 
 	recent recent                      // the newest durable events, for the publisher
 	table  atomic.Pointer[round.State] // the adopted state, for readers
@@ -287,6 +288,7 @@ func (c *core) run(ctx context.Context, queue *device.Queue, commands <-chan req
 		case <-second.C:
 			err = c.everySecond(ctx)
 		}
+		c.moveGate()
 		if err == nil {
 			err = c.reconfigure(ctx)
 		}
@@ -318,6 +320,9 @@ func (c *core) signal(ctx context.Context, s device.Signal) error {
 		return c.chunk(ctx, from, at, s.Bytes)
 	case device.Up:
 		from.up = true
+		if from == c.inUse() {
+			c.draw = drawGate{} // it may have lost its power
+		}
 		c.tell(slog.LevelInfo, from.code("up"), "connected", "device", from.name)
 		return c.take(ctx, c.link(from, at, true))
 	case device.Down:

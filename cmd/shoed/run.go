@@ -90,6 +90,9 @@ func toldBy(cfg *config.Config, rules *round.Rules) (wrong []error) {
 		if rules.RoundStart == round.StartReader && scanner.Reads(r.Protocol) == scanner.Cards && !scanner.Places(r.Protocol) {
 			lacks("round_start=reader, but a %s reader does not say where a round begins: give round_start=bets, button, boxes or first_card", r.Protocol)
 		}
+		if _, err := scanner.Order(r.Protocol, scanner.Lock, 0); err != nil && rules.DrawGate == round.GateOn {
+			lacks("draw_gate=on, but %w: give draw_gate=off", err)
+		}
 	}
 	switch {
 	case rules.RoundStart == round.StartBets && !slices.Contains(panel, "bets"):

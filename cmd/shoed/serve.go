@@ -51,6 +51,7 @@ type service struct {
 	key       ed25519.PrivateKey // the table's
 	broker    *mqtt.Broker       // nil with a broker elsewhere
 	publisher *mqtt.Publisher
+	lamps     *lamps       // nil without
 	scraped   net.Listener // nil without metrics
 	systemd   *systemd     // nil without it
 	restarts  chan bool    // asked for; true is now
@@ -75,6 +76,7 @@ func (s *service) open() error {
 	if s.key, err = openTableKey(s.cfg.Journal.Dir, s.log); err != nil {
 		return errors.Join(err, s.close())
 	}
+	s.lamps = newLamps(&s.cfg.Lamps, func() (*round.State, string) { return s.core.table.Load(), s.core.health.Load().storage }, s.log)
 	if err := errors.Join(s.openCore(), s.openMQTT(), s.openMetrics()); err != nil {
 		return errors.Join(err, s.close())
 	}
@@ -193,7 +195,7 @@ func (s *service) openMQTT() error {
 		return err
 	}
 	s.publisher = p
-	s.core.adopted, s.core.replay = p.Wake, p.Replay
+	s.core.adopted, s.core.replay = func() { p.Wake(); s.lamps.wake() }, p.Replay
 	s.core.parts = s.parts()
 	return nil
 }
@@ -375,6 +377,7 @@ func (s *service) serve(ctx context.Context) error {
 	controlling := task(func() error { s.serveControl(deciding, listener); return nil })
 	measuring := task(func() error { s.serveMetrics(deciding); return nil })
 	managing := task(func() error { s.manage(deciding, restart); return nil })
+	shining := task(func() error { s.lamps.run(deciding); return nil })
 
 	reason, failed := errors.New("stopped"), false
 	select {
@@ -395,6 +398,7 @@ func (s *service) serve(ctx context.Context) error {
 	<-controlling
 	<-measuring
 	<-managing
+	<-shining
 	stopPublishing(reason)
 	if stopped := <-publisher; stopped != nil {
 		s.log.Warn("the broker could not be told of the stop: boards see the table as offline", "code", "stop.untold", "cause", stopped)

@@ -67,6 +67,7 @@ func (s *service) parts() []part {
 		{device: round.CertificateDevice, failing: func() int { _, at := s.publisher.Expiry(); return nearing(at, time.Now()) }},
 		{device: round.CommandsDevice, failing: failing(func() bool { return s.retained.Swap(false) })},
 		{device: round.PublisherDevice, failing: failing(s.publisher.Duplicated)},
+		{device: round.LampsDevice, failing: failing(s.lamps.failing)},
 	}
 }
 

@@ -119,3 +119,12 @@ func switches(lines []string, active, bias string, steadyMS int) (all []device.W
 func wire(use, line, active, bias string) device.Wire {
 	return device.Wire{Use: use, Line: line, ActiveLow: active == "low", Bias: map[string]string{"up": "up", "down": "down", "off": "none"}[bias]}
 }
+
+func lampOptions(l *config.Lamps) device.LampOptions {
+	o := device.LampOptions{Name: "lamps", Address: l.Device}
+	for _, text := range l.Lines {
+		use, line, _ := strings.Cut(text, "=")
+		o.Lamps = append(o.Lamps, device.Lamp{Use: use, Line: line, ActiveLow: l.Active == "low"})
+	}
+	return o
+}
