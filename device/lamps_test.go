@@ -110,7 +110,7 @@ func TestPinOuts(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ours.Close()
-	green, buzzer := &gpiotest.Pin{N: "green", Num: 0, Fn: "OUT"}, &gpiotest.Pin{N: "buzzer", Num: 2, Fn: "OUT"}
+	green, buzzer := &gpiotest.Pin{N: "green", Num: 0}, &gpiotest.Pin{N: "buzzer", Num: 2}
 	theirs := NewLamps(green, buzzer)
 	for name, l := range map[string]struct {
 		*Lamps
@@ -121,9 +121,9 @@ func TestPinOuts(t *testing.T) {
 	} {
 		names := ""
 		for _, p := range l.Pins() {
-			names += fmt.Sprint(p.String(), p.Name(), p.Number(), p.Function(), ";")
+			names += fmt.Sprint(p.String(), p.Name(), p.Number(), ";")
 		}
-		if names != "green(0)green0OUT;buzzer(2)buzzer2OUT;" {
+		if names != "green(0)green0;buzzer(2)buzzer2;" {
 			t.Errorf("%s: %s", name, names)
 		}
 		for _, on := range []uint16{3, 1, 2, 0} {

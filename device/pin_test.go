@@ -22,7 +22,7 @@ func pins(t *testing.T) map[string]pinUnderTest {
 	t.Helper()
 	k, c, p := pinOf(t)
 	k.live = true
-	theirs := &gpiotest.Pin{N: "BOX_P1", Num: 1, Fn: "IN", EdgesChan: make(chan gpio.Level, 10)}
+	theirs := &gpiotest.Pin{N: "BOX_P1", Num: 1, EdgesChan: make(chan gpio.Level, 10)}
 	return map[string]pinUnderTest{
 		"ours":   {p, func(l gpio.Level) { k.happen(func() { c.set(1, bool(l)) }) }},
 		"theirs": {theirs, func(l gpio.Level) { theirs.EdgesChan <- l }},
@@ -44,8 +44,8 @@ func pinOf(t *testing.T) (*fakeKernel, *fakeChip, *Pin) {
 func TestPinDoesAsPeriphSays(t *testing.T) {
 	for name, p := range pins(t) {
 		t.Run(name, func(t *testing.T) {
-			if p.Name() != "BOX_P1" || p.Number() != 1 || p.String() != "BOX_P1(1)" || p.Function() != "IN" {
-				t.Errorf("%q %d %q %q", p.Name(), p.Number(), p.String(), p.Function())
+			if p.Name() != "BOX_P1" || p.Number() != 1 || p.String() != "BOX_P1(1)" {
+				t.Errorf("%q %d %q", p.Name(), p.Number(), p.String())
 			}
 			for pull, level := range map[gpio.Pull]gpio.Level{gpio.PullUp: gpio.High, gpio.PullDown: gpio.Low} {
 				if err := p.In(pull, gpio.NoEdge); err != nil || p.Read() != level || p.Pull() != pull {
