@@ -7,5 +7,7 @@
 // reader, sensors and a dealer's signals give, and every mistake of game.md section
 // 5 put into them. testdata/matrix.md says what is detected of these, and where.
 //
+// A Player is a line that gives what a capture has.
+//
 // The same Options deal the same cards and send the same bytes, whatever the pace.
 package sim
