@@ -1,6 +1,8 @@
 package device
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -64,16 +66,18 @@ var (
 )
 
 // In requests the wire, anew if it was already: a WaitForEdge that is under way
-// returns false, and edges from before are forgotten.
+// returns false, and edges from before are forgotten. PullNoChange is the Bias of
+// the options.
 func (p *Pin) In(pull gpio.Pull, edge gpio.Edge) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	o := p.options
 	w := o.Wires[0]
-	var known bool
-	if w.Bias, known = pulls[pull]; !known {
+	bias, known := pulls[pull]
+	if !known {
 		return fmt.Errorf("%s: pull %v is none", p, pull)
 	}
+	w.Bias = cmp.Or(bias, w.Bias)
 	if w.Edges, known = edgesFor[edge]; !known {
 		return fmt.Errorf("%s: edge %v is none", p, edge)
 	}
@@ -184,6 +188,27 @@ func (p *Pin) Pull() gpio.Pull {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.pull
+}
+
+// Look says whether the one wire of the options is active; with a wait, once it
+// has changed, or the time is over. The errors are Open's.
+func Look(o Options, wait time.Duration) (active bool, err error) {
+	p, err := NewPin(o)
+	if err != nil {
+		return false, err
+	}
+	edge := gpio.NoEdge
+	if wait > 0 {
+		edge = gpio.BothEdges
+	}
+	if err := p.In(gpio.PullNoChange, edge); err != nil {
+		return false, err
+	}
+	if wait > 0 {
+		p.WaitForEdge(wait) // a wire that cannot be read shows below
+	}
+	level, err := p.Level()
+	return bool(level), errors.Join(err, p.Halt())
 }
 
 // DefaultPull is not known.

@@ -158,3 +158,23 @@ func TestPinSaysWhyItCannotBeRead(t *testing.T) {
 		}
 	}
 }
+
+func TestLookWaitsForAChange(t *testing.T) {
+	k, c, _ := pinOf(t)
+	o := k.wired("gpio:shoe", Wire{Use: "box", Line: "BOX_P1", Bias: "up", ActiveLow: true})
+	if active, err := Look(o, 0); err != nil || active || c.lines[1].high != true {
+		t.Error(active, err)
+	}
+	start := k.clock
+	k.after(time.Second, func() { c.set(1, false) })
+	if active, err := Look(o, time.Minute); err != nil || !active || time.Duration(k.clock-start) != time.Second {
+		t.Error(active, err)
+	}
+	k.after(time.Second, func() { c.gone = true })
+	if _, err := Look(o, time.Minute); !errors.Is(err, ErrUnplugged) {
+		t.Error(err)
+	}
+	if _, err := Look(k.wired("gpio:other", Wire{Use: "box", Line: "0"}), 0); !errors.Is(err, ErrAbsent) {
+		t.Error(err)
+	}
+}
