@@ -366,6 +366,9 @@ func goldens(t *testing.T, folder string, decoder func(name string) Decoder) {
 			s := d.Stats()
 			fmt.Fprintf(&text, "frames %d, duplicates %d, anomalies %d, gaps %d, replies %d, garbage bytes %d\n",
 				s.Frames, s.Duplicates, s.Anomalies, s.Gaps, s.Replies, s.GarbageBytes)
+			if s.LostEdges+s.Bounces > 0 {
+				fmt.Fprintf(&text, "lost edges %d, bounces %d\n", s.LostEdges, s.Bounces)
+			}
 			for _, r := range Reasons() {
 				if n := s.Refused[r]; n > 0 {
 					fmt.Fprintf(&text, "%v %d\n", r, n)
@@ -447,11 +450,22 @@ func say(r Reading) string {
 	case round.InLock:
 		return fmt.Sprintf("lock %t", in.On)
 	case round.InSetting:
+		if in.Address == "" {
+			return fmt.Sprintf("setting mode %t", in.On)
+		}
 		return fmt.Sprintf("setting %q %q", in.Address, in.Value)
 	case round.InUnread:
 		return strings.TrimSpace(fmt.Sprintf("unread, %s %s", in.Name, r.Code))
 	case round.InPlaced, round.InLifted:
 		return laid(r)
+	case round.InButton:
+		return "button " + in.Button.String()
+	case round.InBets:
+		return fmt.Sprintf("bets open %t", in.Open)
+	case round.InInsurance:
+		return [...]string{"", "open", "close", "post"}[in.Insurance.Do] + " insurance"
+	case round.InWire:
+		return fmt.Sprintf("wire %s %s", in.Line, [...]string{"", "stuck", "bouncing", "ok"}[in.Wire])
 	}
 	return fmt.Sprintf("%+v", in)
 }

@@ -183,7 +183,9 @@ func TestParallel8Reconnect(t *testing.T) {
 	}
 }
 
-func TestParallel8Golden(t *testing.T) { wireGolden(t, "parallel8", Options{Codes: parallel8Codes}) }
+func TestParallel8Golden(t *testing.T) {
+	goldens(t, "parallel8", func(string) Decoder { return newParallel8Decoder(t) })
+}
 
 func TestParallel8SnapshotRefuses(t *testing.T) {
 	d := newParallel8Decoder(t)

@@ -86,6 +86,7 @@ type Stats struct {
 	Replies      uint64 // answers to commands
 	GarbageBytes uint64 // bytes that belong to no frame with a good checksum; of wires, to no record
 	LostEdges    uint64 // of wires, edges that did not come
+	Bounces      uint64 // of switches, edges that came before the one before had settled
 	Refused      [reasons]uint64
 }
 
@@ -131,6 +132,8 @@ var protocols = map[string]protocol{
 	genericProtocol:   {reads: Cards, coded: true, build: newGeneric},
 	parallel8Protocol: {reads: Cards, wired: true, coded: true, build: newParallel8},
 	rfidProtocol:      {reads: Boxes, coded: true, build: newRFID},
+	panelProtocol:     {reads: Panel, wired: true, build: newPanel},
+	presenceProtocol:  {reads: Boxes, wired: true, build: newPresence},
 	wiegandProtocol:   {reads: Cards, wired: true, coded: true, build: newWiegand},
 }
 

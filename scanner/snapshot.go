@@ -25,13 +25,14 @@ type counts struct {
 	Replies      uint64            `json:"replies"`
 	GarbageBytes uint64            `json:"garbage_bytes"`
 	LostEdges    uint64            `json:"lost_edges,omitempty"`
+	Bounces      uint64            `json:"bounces,omitempty"`
 	Refused      map[Reason]uint64 `json:"refused"`
 }
 
 // takeSnapshot writes a decoder's state. Fields of T are numbers and texts.
 func takeSnapshot[T any](protocol string, version int, s Stats, state T) []byte {
 	b, err := json.Marshal(snapshot[T]{version, protocol, counts{
-		s.Frames, s.Duplicates, s.Anomalies, s.Gaps, s.Replies, s.GarbageBytes, s.LostEdges, s.refusals(),
+		s.Frames, s.Duplicates, s.Anomalies, s.Gaps, s.Replies, s.GarbageBytes, s.LostEdges, s.Bounces, s.refusals(),
 	}, state})
 	if err != nil {
 		panic(err) // numbers, texts, and reasons that are all known
@@ -52,7 +53,7 @@ func readSnapshot[T any](protocol string, version int, b []byte) (Stats, T, erro
 			protocol, shot.Version, shot.Protocol, version)
 	}
 	c := shot.Counted
-	s := Stats{Frames: c.Frames, Duplicates: c.Duplicates, Anomalies: c.Anomalies, Gaps: c.Gaps, Replies: c.Replies, GarbageBytes: c.GarbageBytes, LostEdges: c.LostEdges}
+	s := Stats{Frames: c.Frames, Duplicates: c.Duplicates, Anomalies: c.Anomalies, Gaps: c.Gaps, Replies: c.Replies, GarbageBytes: c.GarbageBytes, LostEdges: c.LostEdges, Bounces: c.Bounces}
 	for r, n := range c.Refused {
 		s.Refused[r] = n
 	}

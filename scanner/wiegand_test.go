@@ -62,13 +62,13 @@ func TestWiegandWords(t *testing.T) {
 		{"all zeros", 26, newTape().word("000000"), []string{"card Kh code 000000"}},
 		{"all ones", 26, newTape().word("FFFFFF"), []string{"card Ac code FFFFFF"}},
 		{"cut card", 26, newTape().word("C07CAD"), []string{"cut code C07CAD"}},
-		{"no card of the table", 26, newTape().word("0A0B0C"), []string{"unread: code is not a card code 0A0B0C"}},
+		{"no card of the table", 26, newTape().word("0A0B0C"), []string{"unread, code is not a card 0A0B0C"}},
 		{"34 bits", 34, newTape().word("DEADBEEF"), []string{"card 2d code DEADBEEF"}},
 		{"no end yet", 26, newTape().pulses(wordBits("123456")), nil},
 		{"ended by the next pulse", 26, newTape().pulses(wordBits("123456")).wait(30*time.Millisecond).edge(0, true), []string{"card 8s code 123456"}},
 		{"at the standard's longest", 26, newTape().pulses(wordBits("123456")[:20]).wait(20*time.Millisecond - bitTime).pulses(wordBits("123456")[20:]).quiet(0), []string{"card 8s code 123456"}},
 		{"beyond it", 26, newTape().pulses(wordBits("123456")[:20]).wait(20*time.Millisecond - bitTime + 1).pulses(wordBits("123456")[20:]).quiet(0),
-			[]string{"unread: refused bad_length", "unread: cannot read", "unread: refused bad_length", "unread: cannot read"}},
+			[]string{"unread, refused bad_length", "unread, cannot read", "unread, refused bad_length", "unread, cannot read"}},
 		{"levels within", 26, newTape().pulses(wordBits("123456")[:7]).levels(1).pulses(wordBits("123456")[7:]).quiet(0), []string{"card 8s code 123456"}},
 	} {
 		codes := wiegandCodes
@@ -503,7 +503,9 @@ func TestWiegandStuck(t *testing.T) {
 	sameEverywhere(t, seeded(t), func() Decoder { return newWiegandDecoder(t) }, p.b)
 }
 
-func TestWiegandGolden(t *testing.T) { wireGolden(t, "wiegand", Options{Codes: wiegandCodes}) }
+func TestWiegandGolden(t *testing.T) {
+	goldens(t, "wiegand", func(string) Decoder { return newWiegandDecoder(t) })
+}
 
 func TestWiegandSnapshotRefuses(t *testing.T) {
 	d := build(t, "wiegand", Options{Learning: true})

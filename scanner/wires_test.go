@@ -6,8 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -99,22 +97,16 @@ func sayings(rs []Reading) []string {
 	return all
 }
 
-// saying is say for what only wires tell.
+// saying is say, with the code of a card, and without the card where only boxes
+// are told.
 func saying(r Reading) string {
-	code := ""
-	if r.Code != "" {
-		code = " code " + r.Code
-	}
-	switch in := r.Input; {
-	case r.Err != nil:
-	case in.Kind == round.InCard:
-		return "card " + in.Card.String() + code
-	case in.Kind == round.InCut:
-		return "cut" + code
-	case in.Kind == round.InUnread:
-		return "unread: " + in.Name + code
-	case in.Kind == round.InWire:
-		return fmt.Sprintf("wire %s %s", in.Line, [...]string{"", "stuck", "bouncing", "ok"}[in.Wire])
+	switch {
+	case r.Input.Kind == round.InPlaced || r.Input.Kind == round.InLifted:
+		return fmt.Sprintf("%v %v", r.Input.Kind, r.Input.Box)
+	case r.Input.Kind == round.InCard && r.Code != "":
+		return fmt.Sprintf("card %v code %s", r.Input.Card, r.Code)
+	case r.Input.Kind == round.InCut && r.Code != "":
+		return "cut code " + r.Code
 	}
 	return say(r)
 }
@@ -370,50 +362,6 @@ func revived(t testing.TB, fresh func() Decoder, d Decoder) Decoder {
 		t.Fatalf("restored as %s, want %s", to.Snapshot(), d.Snapshot())
 	}
 	return to
-}
-
-// wireCaptures are those of a protocol, by name.
-func wireCaptures(t testing.TB, protocol string) []string {
-	t.Helper()
-	names, err := filepath.Glob(filepath.Join("testdata", protocol, "*.hex"))
-	if err != nil || len(names) == 0 {
-		t.Fatalf("captures of %s: %v %v", protocol, names, err)
-	}
-	return slices.DeleteFunc(names, func(name string) bool { return strings.HasSuffix(name, ".after.hex") })
-}
-
-// wireGolden plays a protocol's captures, and after a new opening what came then.
-func wireGolden(t *testing.T, protocol string, o Options) {
-	for _, path := range wireCaptures(t, protocol) {
-		name := filepath.Join("..", protocol, filepath.Base(path))
-		t.Run(filepath.Base(path), func(t *testing.T) {
-			var text strings.Builder
-			d := build(t, protocol, o)
-			play := func(file string) {
-				parseFile(t, file, func(_ int64, line int, b []byte) error {
-					for _, r := range d.Feed(start, b, nil) {
-						fmt.Fprintf(&text, "%4d %s\n", line, saying(r))
-					}
-					return nil
-				})
-			}
-			play(name)
-			after := strings.TrimSuffix(name, ".hex") + ".after.hex"
-			if _, err := os.Stat(filepath.Join("testdata/angel", after)); err == nil {
-				text.WriteString("reconnect\n")
-				d.Reconnect()
-				play(after)
-			}
-			s := d.Stats()
-			fmt.Fprintf(&text, "frames %d, duplicates %d, anomalies %d, lost edges %d, garbage bytes %d\n", s.Frames, s.Duplicates, s.Anomalies, s.LostEdges, s.GarbageBytes)
-			for _, why := range Reasons() {
-				if n := s.Refused[why]; n > 0 {
-					fmt.Fprintf(&text, "%v %d\n", why, n)
-				}
-			}
-			golden(t, strings.TrimSuffix(name, ".hex")+".golden", text.String())
-		})
-	}
 }
 
 // refusesSnapshots proves that d takes no snapshot but such as it writes.
