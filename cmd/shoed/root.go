@@ -24,7 +24,7 @@ taken in is lost, whatever happens to the power, the disk or the broker.`,
 		},
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(runCommand(), demoCommand(), replayCommand(), decodeCommand(), answerCommand(), restartCommand(), journalCommand(), oddsCommand(), portsCommand(), linesCommand(), configCommand(), roadsCommand(), schemaCommand(), manCommand(), versionCommand(), keyCommand(), cmdCommand(), checkCommand(), bundleCommand(), adoptCommand())
+	root.AddCommand(runCommand(), demoCommand(), replayCommand(), decodeCommand(), answerCommand(), restartCommand(), journalCommand(), oddsCommand(), portsCommand(), linesCommand(), configCommand(), roadsCommand(), schemaCommand(), manCommand(), versionCommand(), keyCommand(), cmdCommand(), checkCommand(), bundleCommand(), adoptCommand(), learnCommand())
 	return root
 }
 

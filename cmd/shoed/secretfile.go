@@ -8,8 +8,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 )
 
 // parseKey reads a private key: PEM, PKCS#8, Ed25519. The error does not quote it.
@@ -48,25 +46,5 @@ func publicHalf(key ed25519.PrivateKey) string {
 	return base64.StdEncoding.EncodeToString(key.Public().(ed25519.PublicKey))
 }
 
-// writeSecret makes a file that only its owner reads. It is there whole or not
-// at all, whenever the power fails, and replaces none.
-func writeSecret(path string, b []byte) error {
-	dir := filepath.Dir(path)
-	f, err := os.CreateTemp(dir, ".secret-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(b)
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Link(f.Name(), path); err != nil { // a rename would replace
-		return err
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
+// writeSecret makes a file that only its owner reads, and replaces none.
+func writeSecret(path string, b []byte) error { return writeWhole(path, b, 0o600, false) }
