@@ -49,6 +49,16 @@ type State struct {
 // New is a table that has never seen a shoe.
 func New(rules Rules) State { return State{Rules: rules, NextRules: rules, Cleared: true} }
 
+// Adopt makes rules hold from the next shoe on, or from now on where no shoe was
+// ever seen: there is none to finish under the old ones, and how the first one
+// begins is for the new ones to say.
+func (s *State) Adopt(rules Rules) {
+	s.NextRules = rules
+	if s.Shoe.Phase == NoShoe {
+		s.Rules = rules
+	}
+}
+
 // BetsState is where the bets of the next or present round stand.
 type BetsState uint8
 

@@ -136,10 +136,12 @@ func (c *core) restore(rules round.Rules) error {
 	c.tellFacts()
 	c.sayRules(rules)
 	changed := slices.ContainsFunc(c.sources, func(s *source) bool { return s.changed })
-	if ok && same && !changed && c.state.NextRules == rules {
+	adopted := c.state
+	adopted.Adopt(rules)
+	if ok && same && !changed && adopted == c.state {
 		return nil
 	}
-	c.state.NextRules = rules
+	c.state = adopted
 	return c.journal.Append([]journal.Record{c.snapshot(c.state, time.Now())})
 }
 
@@ -305,7 +307,7 @@ func (c *core) tellFacts() {
 // sayRules logs that other rules than those so far are to come.
 func (c *core) sayRules(rules round.Rules) {
 	if c.state.NextRules != rules {
-		c.log.Info("the rules change with the next shoe", "code", "rules.changed", "now", c.state.Rules.Texts(), "then", rules.Texts())
+		c.log.Info("the rules change with the next shoe, or now if there was none", "code", "rules.changed", "now", c.state.Rules.Texts(), "then", rules.Texts())
 	}
 }
 

@@ -137,7 +137,8 @@ func problemsOf(err error) []string {
 }
 
 // reconfigure puts what was read into force once no round is open. Rules are for
-// the next shoe: a snapshot keeps them, and replay goes on from there.
+// the next shoe, or for the first one at once: a snapshot keeps them, and replay
+// goes on from there.
 func (c *core) reconfigure(ctx context.Context) error {
 	n := c.next
 	if n == nil || c.state.Round.Open {
@@ -146,7 +147,7 @@ func (c *core) reconfigure(ctx context.Context) error {
 	c.next = nil
 	c.begin()
 	changed := c.state
-	changed.NextRules = n.rules
+	changed.Adopt(n.rules)
 	c.sayRules(n.rules)
 	if changed != c.state {
 		c.records = append(c.records, c.snapshot(changed, c.now()))

@@ -110,6 +110,39 @@ func TestReload(t *testing.T) {
 	tb.verify()
 }
 
+// TestRulesOfFirstShoe: a table is installed, and started, before anybody has
+// configured it; the house's rules hold for how its first shoe begins.
+func TestRulesOfFirstShoe(t *testing.T) {
+	broker := startMosquitto(t)
+	auditor := audit(t, broker.url())
+	tb := newTable(t, broker.url(), "decks=8")
+	tb.plug()
+	tb.running()
+	decks := func(n uint8) {
+		t.Helper()
+		eventually(t, fmt.Sprintf("%d decks in info", n), auditor.see(func(a *witness) bool { return a.info.Game.Decks == n }))
+	}
+	decks(8)
+	tb.rewrite(`"decks=8"`, `"decks=6"`)
+	tb.hangup("code=config.applied")
+	decks(6)
+	if err := tb.stop(); err != nil {
+		t.Fatal(err)
+	}
+	tb.rewrite(`"decks=6"`, `"decks=4", "burn=unchecked", "shoe.change_unproven=accept", "round_start=reader"`)
+	tb.running()
+	decks(4)
+	tb.send(card(t, '1', round.ToPlayer, 1, "2s")) // a shoe that is already in play
+	eventually(t, "round 1 open", auditor.see(func(a *witness) bool { return a.state.Phase == mqtt.PhaseDealing }))
+	tb.kill()
+	tb.running() // what the new rules made of it comes out again
+	eventually(t, "round 1 back", auditor.see(func(a *witness) bool { return a.state.Phase == mqtt.PhasePaused }))
+	if err := tb.stop(); err != nil {
+		t.Fatal(err)
+	}
+	tb.verify()
+}
+
 // TestReloadRefused: a wrong file changes nothing, and all that is wrong in it is
 // told, whether SIGHUP or a command asked.
 func TestReloadRefused(t *testing.T) {
