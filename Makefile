@@ -5,6 +5,7 @@
 # make bench   measures; nothing here passes or fails
 # make deb     Debian packages for amd64, arm64 and armhf, into dist/
 # make package-test   tries them in a virtual machine
+# make vm-test a whole arm64 table in an emulated machine that loses power; make vm-test-short is a little of it
 # make build   the program for this machine, into dist/
 
 GO          ?= go
@@ -13,7 +14,7 @@ VERSION     ?= devel
 LDFLAGS     := -s -w -X main.version=$(VERSION)
 BUILD       := CGO_ENABLED=0 GOOS=linux $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 
-.PHONY: check format vet lint tidy builds unit deb package-test test arm-test disk-test deps race fuzz bench build clean
+.PHONY: check format vet lint tidy builds unit deb package-test vm-test vm-test-short test arm-test disk-test deps race fuzz bench build clean
 
 check: format vet lint tidy builds unit
 
@@ -22,10 +23,12 @@ format:
 
 vet:
 	$(GO) vet ./...
+	$(GO) vet -tags vm ./bench/vm
 	CGO_ENABLED=0 GOOS=linux GOARCH=arm GOARM=6 $(GO) vet ./...
 
 lint:
 	$(GO) run $(STATICCHECK) ./...
+	$(GO) run $(STATICCHECK) -tags vm ./bench/vm
 
 tidy:
 	$(GO) mod tidy -diff
@@ -45,6 +48,17 @@ deb: builds
 # installs, upgrades in mid-round, removes and purges the package in a virtual machine
 package-test:
 	sh systemd/test/run
+
+# make vm-test VMFLAGS="-seed 7 -cuts 20"
+VMTEST := $(GO) test -tags vm -v -count 1 -timeout 2h ./bench/vm
+vm-test:
+	@sh .ci/deps vm
+	sh bench/vm/build
+	$(VMTEST) $(VMFLAGS)
+vm-test-short:
+	@sh .ci/deps vm
+	sh bench/vm/build
+	$(VMTEST) -short $(VMFLAGS)
 
 unit: deps dist
 	systemd-analyze security --offline=true --threshold=25 --no-pager systemd/shoed.service >dist/exposure || { cat dist/exposure; exit 1; }

@@ -25,8 +25,9 @@ var imports = map[string]struct{ may, own []string }{
 	"journal": {own: []string{"modernc.org/sqlite"}},
 	"mqtt": {may: []string{"round", "odds"},
 		own: []string{"github.com/eclipse/paho.mqtt.golang", "github.com/mochi-mqtt/server/v2", "github.com/gorilla/websocket", "github.com/oklog/ulid/v2"}},
-	"sim":    {may: []string{"round", "scanner", "device"}, own: []string{"github.com/creack/pty"}},
-	"config": {own: []string{"github.com/spf13/viper", "github.com/pelletier/go-toml/v2", "github.com/go-viper/mapstructure/v2"}},
+	"sim":      {may: []string{"round", "scanner", "device"}, own: []string{"github.com/creack/pty"}},
+	"bench/vm": {may: []string{"scanner", "round", "mqtt"}},
+	"config":   {own: []string{"github.com/spf13/viper", "github.com/pelletier/go-toml/v2", "github.com/go-viper/mapstructure/v2"}},
 }
 
 // pure folders compute; what is here would make their results depend on more

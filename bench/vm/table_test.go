@@ -1,0 +1,342 @@
+//go:build vm
+
+// Package vm tries a whole table on an emulated arm64 machine (QEMU, virt, no
+// KVM needed): Debian's kernel and systemd, the built package, an FTDI adapter
+// with the real capture at its other end, GPIO lines of gpio-sim, and a disk
+// that loses power.
+//
+//	make vm-test                        # all of it
+//	make vm-test VMFLAGS="-seed 7 -cuts 20"
+//	make vm-test-short                  # one boot, a few rounds, one unplug, one cut
+//
+// It needs Debian 12, root, and what ".ci/deps vm" installs. What was downloaded
+// and built stays in dist/.vm-arm64; remove that for a newer kernel.
+//
+// It is a test behind a build tag, and not a program, for its failures, cleanup
+// and temporary files; and not a test that is skipped, which would look as if
+// it had passed.
+//
+// Beside the daemon runs guest, which moves the wires and looks on for the host:
+// the daemon is not its own stimulus, and what it says of itself is compared
+// with what the host received over MQTT.
+package vm
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"shoed/round"
+)
+
+var (
+	seed = flag.Uint64("seed", 0, "seed of when the power goes; 0 takes one of the day")
+	cuts = flag.Int("cuts", 5, "how often the power is cut; 1 with -short")
+)
+
+const (
+	site    = "vm"
+	tableID = "t1"
+
+	// Under these the real capture holds its 16 rounds: it begins in mid-shoe,
+	// has a shoe without a cut card, and a start in mid-round.
+	captureRules = `"burn=unchecked", "reader.gap=void", "shoe.change_unproven=accept", "round_start=reader"`
+
+	config = `rules = [` + captureRules + `]
+[table]
+site = "` + site + `"
+id = "` + tableID + `"
+[reader]
+device = "usb:0403:6001:SHOE01"
+[mqtt]
+servers = ["mqtt://10.0.2.100:1883"]
+listen = "off"
+listen_ws = "off"
+`
+)
+
+// table is the virtual table and those around it.
+type table struct {
+	*machine
+	dir     string
+	chance  *rand.Rand
+	broker  mosquitto
+	witness *witness
+	shoe    []telegram
+	open    []bool
+	said    int // telegrams of the shoe that are in the journal
+	answers int // those that were accepted
+	figures []string
+}
+
+func (tb *table) figure(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	tb.t.Log(text)
+	tb.figures = append(tb.figures, text)
+}
+
+func since(at time.Time) string { return fmt.Sprintf("%.1f s", time.Since(at).Seconds()) }
+
+func TestTable(t *testing.T) {
+	if *seed == 0 {
+		*seed = uint64(time.Now().UnixNano())
+	}
+	t.Logf("seed %d: make vm-test VMFLAGS='-seed %d -cuts %d'", *seed, *seed, *cuts)
+	tb := newTable(t)
+	tb.install()
+	if testing.Short() {
+		*cuts = 1
+	}
+	tb.wires()
+	tb.replug()
+	for left := *cuts; left > 0; left-- {
+		tb.powerCut(left)
+	}
+	if !testing.Short() {
+		tb.deal(len(tb.shoe))
+		tb.sixteenRounds()
+		tb.stuck()
+	}
+	tb.check()
+	t.Logf("figures:\n%s", strings.Join(tb.figures, "\n"))
+}
+
+func newTable(t *testing.T) *table {
+	dir := t.TempDir()
+	if out, err := exec.Command("cp", "--sparse=always", filepath.Join(built, "fresh.img"), filepath.Join(dir, "disk.img")).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s: make vm-test builds it", err, out)
+	}
+	tb := &table{dir: dir, chance: rand.New(rand.NewPCG(*seed, 1)), broker: startMosquitto(t, dir), shoe: capture(t)}
+	tb.open = open(tb.shoe)
+	tb.witness = watch(t, tb.broker.url())
+	begun := time.Now()
+	tb.machine = boot(t, dir, tb.broker.port)
+	tb.figure("first boot: %s to the guest's first program", since(begun))
+	return tb
+}
+
+// install does what a technician does: dpkg -i, the configuration, shoed restart.
+func (tb *table) install() {
+	tb.t.Helper()
+	begun := time.Now()
+	tb.must("dpkg -i /root/shoed_*.deb")
+	tb.figure("dpkg -i: %s, the daemon running", since(begun))
+	tb.must("[[ $(shoed version | head -1) == 'shoed 0.0.1' ]] && systemctl is-active shoed && systemctl is-enabled shoed")
+	tb.write("/etc/shoed/shoed.toml", config)
+	begun = time.Now()
+	tb.must("shoed restart --config /etc/shoed/shoed.toml")
+	tb.serves("the configured table")
+	tb.figure("shoed restart: %s until it serves the host's broker", since(begun))
+}
+
+// serves waits until the host's broker has the table with its reader.
+func (tb *table) serves(what string) {
+	tb.t.Helper()
+	tb.eventually(what+" online at the host's broker", bootPatience, tb.witness.serving)
+	tb.eventually(what+" with its reader", patience, func() error { return tb.witness.reader("up") })
+}
+
+// wires proves that the mover moves the lines of the simulated chip.
+func (tb *table) wires() {
+	tb.t.Helper()
+	for _, to := range []string{"down", "up"} {
+		want := map[string]string{"down": "0", "up": "1"}[to]
+		if got := tb.must("pull 0 " + to + "; level 0"); got != want {
+			tb.fatalf("gpio-sim: line 0 pulled %s reads %q", to, got)
+		}
+	}
+}
+
+// deal sends the shoe's telegrams up to one, not included, and waits until they
+// are in the journal.
+func (tb *table) deal(to int) {
+	tb.t.Helper()
+	if err := tb.send(context.Background(), tb.shoe[tb.said:to]); err != nil {
+		tb.fatalf("%v", err)
+	}
+	tb.eventually("the shoe's telegrams in the journal", patience, func() error {
+		tb.read()
+		if tb.said != to {
+			return fmt.Errorf("%d of %d are there", tb.said, to)
+		}
+		return nil
+	})
+}
+
+// read takes the guest's journal, checks it against what the host knows, and
+// notes how much of the shoe is in it.
+func (tb *table) read() *exported {
+	tb.t.Helper()
+	x, err := parseExport(tb.must("shoed journal export --config /etc/shoed/shoed.toml"))
+	if err == nil {
+		err = tb.witness.holds(x)
+	}
+	if err == nil && x.answers < tb.answers {
+		err = fmt.Errorf("%d answers were accepted, %d are in the journal", tb.answers, x.answers)
+	}
+	if err == nil {
+		err = tb.follows(x.inputs)
+	}
+	if err != nil {
+		tb.fatalf("the journal: %v", err)
+	}
+	return x
+}
+
+// follows: what the shoe said is in the journal in its order, nothing left out
+// and nothing twice.
+func (tb *table) follows(got []round.Input) error {
+	tb.said = 0
+	for tb.said < len(tb.shoe) && len(got) > 0 {
+		want := tb.shoe[tb.said].in
+		if len(got) < len(want) {
+			return fmt.Errorf("telegram %d is there in part", tb.said)
+		}
+		for i, in := range want {
+			if g := got[i]; g.Kind != in.Kind || g.To != in.To || g.Pos != in.Pos || g.Reader != in.Reader || g.Verdict != in.Verdict ||
+				g.Card != in.Card && g.Card != round.Masked {
+				return fmt.Errorf("telegram %d says %+v, and the journal has %+v", tb.said, in, g)
+			}
+		}
+		got = got[len(want):]
+		tb.said++
+	}
+	if len(got) > 0 {
+		return fmt.Errorf("%d more than the shoe ever said", len(got))
+	}
+	return nil
+}
+
+// roundsEnd is where the rounds' nth verdict has been said.
+func (tb *table) roundsEnd(n int) int {
+	for i, t := range tb.shoe {
+		for _, in := range t.in {
+			if in.Kind == round.InVerdict {
+				n--
+			}
+		}
+		if n == 0 {
+			return i + 1
+		}
+	}
+	return len(tb.shoe)
+}
+
+// replug pulls the adapter between two rounds and puts it back.
+func (tb *table) replug() {
+	tb.t.Helper()
+	tb.deal(tb.roundsEnd(1))
+	tb.unplug()
+	begun := time.Now()
+	tb.eventually("reader down", patience, func() error { return tb.witness.reader("down") })
+	tb.figure("unplugged: %s until the host was told", since(begun))
+	tb.plug()
+	begun = time.Now()
+	tb.eventually("reader up", patience, func() error { return tb.witness.reader("up") })
+	tb.figure("plugged in: %s until the host was told", since(begun))
+	tb.deal(tb.roundsEnd(2))
+}
+
+// powerCut lets the power go while a round is dealt, boots again, and checks
+// that nothing which anybody was told is lost and the round is there.
+func (tb *table) powerCut(left int) {
+	tb.t.Helper()
+	at := tb.someOpen(left)
+	if at > tb.said {
+		tb.deal(at)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(tb.chance.Int64N(int64(2*telegramGap))))
+	tb.send(ctx, tb.shoe[at:min(at+3, len(tb.shoe))])
+	cancel()
+	tb.cut()
+	tb.waitFor("the broker to miss the table", tb.witness.away)
+	received := tb.witness.forget()
+
+	begun := time.Now()
+	tb.machine = boot(tb.t, tb.dir, tb.broker.port)
+	tb.serves("the table after the power cut")
+	served := since(begun)
+	x := tb.read()
+	restored := ""
+	if x.open {
+		tb.eventually("the round back and paused", patience, func() error { return tb.witness.paused("power.mid_round") })
+		restored = "; its round is back after " + since(begun)
+		tb.answer("confirm")
+		tb.eventually("the round goes on", patience, func() error { return tb.witness.paused("") })
+	}
+	tb.must("shoed journal verify --config /etc/shoed/shoed.toml")
+	tb.figure("power cut after telegram %d, %d events received: all in the journal's %d; serves after %s%s",
+		tb.said, received, len(x.events), served, restored)
+}
+
+// someOpen picks one of the telegrams to come within a round, so that as many
+// cuts as are left find their place before the shoe's end.
+func (tb *table) someOpen(left int) int {
+	end := min(len(tb.shoe), tb.said+2*(len(tb.shoe)-tb.said)/(left+1)+1)
+	if testing.Short() {
+		end = tb.roundsEnd(3)
+	}
+	var in []int
+	for i := tb.said; i < end; i++ {
+		if tb.open[i] {
+			in = append(in, i)
+		}
+	}
+	if len(in) == 0 {
+		return tb.said
+	}
+	return in[tb.chance.IntN(len(in))]
+}
+
+func (tb *table) answer(words string) {
+	tb.t.Helper()
+	tb.must("shoed answer " + words)
+	tb.answers++
+}
+
+// sixteenRounds: after all that, the capture's rounds are what its shoe itself
+// reported.
+func (tb *table) sixteenRounds() {
+	tb.t.Helper()
+	got, want := tb.read().decided, capturedRounds(tb.t)
+	if !slices.Equal(got, want) {
+		tb.fatalf("rounds decided:\n%s\nthe shoe reported:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	tb.figure("the capture's %d rounds are decided as its shoe reported", len(got))
+}
+
+// stuck stops the daemon's process for good: systemd puts another in its place.
+func (tb *table) stuck() {
+	tb.t.Helper()
+	tb.witness.forget()
+	begun := time.Now()
+	tb.must("kill -STOP $(pid)")
+	tb.serves("the table after the watchdog")
+	tb.figure("stopped process: serves again after %s (WatchdogSec=20)", since(begun))
+	tb.read()
+}
+
+// check ends: the host has every event, and the journal holds together.
+func (tb *table) check() {
+	tb.t.Helper()
+	x := tb.read()
+	tb.waitFor("the last event at the host", func() error {
+		if last := tb.witness.received(); last < len(x.events) {
+			return fmt.Errorf("%d of %d came", last, len(x.events))
+		}
+		return nil
+	})
+	tb.read()
+	tb.must("shoed journal verify --config /etc/shoed/shoed.toml")
+	if failed := tb.must("systemctl --failed --no-legend"); failed != "" {
+		tb.t.Errorf("failed in the guest:\n%s", failed)
+	}
+	tb.figure("in the end: %d events, all received; %d answers", len(x.events), x.answers)
+}
