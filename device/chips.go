@@ -60,6 +60,21 @@ func chips(k kernel, root string) []Chip {
 	return found
 }
 
+// FindWires looks for the lines of the options' wires without requesting them, and
+// gives the path of their chip. Its error is that of Open.
+func FindWires(root string, o Options) (path string, err error) {
+	o.root = root
+	if o, err = o.checked(); err != nil {
+		return "", err
+	}
+	c, err := o.chip()
+	if err != nil {
+		return "", err
+	}
+	defer c.close()
+	return deviceName(c.path), o.find(c, o.settings())
+}
+
 func deviceName(path string) string { return "/dev/" + filepath.Base(path) }
 
 // describe lists the lines, none if the chip has just gone.

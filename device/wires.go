@@ -132,13 +132,7 @@ func openWires(o Options) (*wireLine, error) {
 		return nil, err
 	}
 	defer c.close()
-	settings := make([]setting, len(o.Wires))
-	for i, w := range o.Wires {
-		settings[i] = setting{use: w.Use, line: w.Line, debounce: w.Debounce, flags: flagInput | edgeFlags[w.Edges] | biasFlags[w.Bias]}
-		if w.ActiveLow {
-			settings[i].flags |= flagActiveLow
-		}
-	}
+	settings := o.settings()
 	if err := o.find(c, settings); err != nil {
 		return nil, err
 	}
@@ -153,6 +147,18 @@ func openWires(o Options) (*wireLine, error) {
 		l.limits[i].interval = uint64(time.Second) / uint64(cmp.Or(o.Wires[i].Limit, SwitchLimit))
 	}
 	return l, nil
+}
+
+// settings are how the wires are requested.
+func (o Options) settings() []setting {
+	all := make([]setting, len(o.Wires))
+	for i, w := range o.Wires {
+		all[i] = setting{use: w.Use, line: w.Line, debounce: w.Debounce, flags: flagInput | edgeFlags[w.Edges] | biasFlags[w.Bias]}
+		if w.ActiveLow {
+			all[i].flags |= flagActiveLow
+		}
+	}
+	return all
 }
 
 // Read is Line's; the bytes are WireRecords.

@@ -38,7 +38,7 @@ type inspected struct {
 
 // checks are all there are, in their order. None opens what a running shoed uses.
 var checks = []func(context.Context, *inspected) []mqtt.Finding{
-	checkSettings, checkRules, checkReaders, checkFaces, checkClock, checkDisk, checkSupply, checkCertificates,
+	checkSettings, checkRules, checkSources, checkFaces, checkClock, checkDisk, checkSupply, checkCertificates,
 	checkUser, checkBrokers, checkEmbedded,
 }
 

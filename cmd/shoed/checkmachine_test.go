@@ -301,6 +301,6 @@ func TestCheckReader(t *testing.T) {
 	has(look("30s"), "pass  faces: the reader tells each card's as it is drawn")
 	tb.unplug()
 	eventually(t, "the table to have lost its reader", func() bool {
-		return strings.Contains(look("30s"), "fail  reader frames: shoed runs here and has no connection to the reader")
+		return strings.Contains(look("30s"), "fail  reader frames: shoed runs here and has no connection to it")
 	})
 }

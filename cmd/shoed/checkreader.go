@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"shoed/config"
 	"shoed/device"
 	"shoed/mqtt"
 	"shoed/scanner"
@@ -19,24 +18,55 @@ import (
 // isTCP tells a device server, of which nothing can be seen from here.
 func isTCP(address string) bool { return strings.HasPrefix(address, "tcp:") }
 
-// checkReaders looks at the one in use and its spares.
-func checkReaders(ctx context.Context, p *inspected) []mqtt.Finding {
+// checkSources looks at what tells of the table, and at the lamps.
+func checkSources(ctx context.Context, p *inspected) []mqtt.Finding {
+	sources, err := openSources(p.cfg, scanner.Options{})
+	if err != nil {
+		return nil // checkSettings has told
+	}
 	var found []mqtt.Finding
-	for _, r := range p.cfg.Readers() {
-		found = append(found, p.port(&r)...)
-		found = append(found, p.frames(ctx, &r)...)
+	for _, s := range sources {
+		if isChip(s.line.Address) {
+			found = append(found, p.wires(s.line)...)
+		} else {
+			found = append(found, p.port(s.name, s.line)...)
+		}
+		found = append(found, p.heard(ctx, s)...)
+	}
+	if l := lampOptions(&p.cfg.Lamps); l.Address != "" {
+		o := device.Options{Name: l.Name, Address: l.Address}
+		for _, lamp := range l.Lamps {
+			o.Wires = append(o.Wires, device.Wire{Use: lamp.Use, Line: lamp.Line})
+		}
+		found = append(found, p.wires(o)...)
 	}
 	return found
 }
 
-// port looks at a reader's port without opening it: is it there, who may and who
+func isChip(address string) bool { return strings.HasPrefix(address, "gpio:") }
+
+// wires looks at the lines of a GPIO chip without requesting them: are they there,
+// and does somebody else have them.
+func (p *inspected) wires(o device.Options) []mqtt.Finding {
+	name := o.Name + " wires"
+	path, err := device.FindWires(p.root, o)
+	switch {
+	case errors.Is(err, device.ErrTaken) && p.running:
+		return passed(name, "%s has them, in use as they should be while shoed runs here", path)
+	case err != nil:
+		return failed(name, err)
+	}
+	return passed(name, "%s (%s) has them, free", o.Address, path)
+}
+
+// port looks at a source's port without opening it: is it there, who may and who
 // does open it, and who might come to.
-func (p *inspected) port(r *config.Reader) []mqtt.Finding {
-	name, address := r.Name+" port", r.Device
+func (p *inspected) port(of string, o device.Options) []mqtt.Finding {
+	name, address := of+" port", o.Address
 	if isTCP(address) {
 		return passed(name, "%s is a device server: its line is set there", address)
 	}
-	port, err := device.Find(p.root, readerLine(r))
+	port, err := device.Find(p.root, o)
 	if err != nil {
 		return failed(name, err)
 	}
@@ -44,8 +74,8 @@ func (p *inspected) port(r *config.Reader) []mqtt.Finding {
 	if moves(address) && port.Address != address {
 		found = append(found, warned(name, "the number of %s may change: give device = %q", address, port.Address)...)
 	}
-	found = append(found, p.logins(r.Name+" login", strings.TrimPrefix(port.Device, "/dev/"))...)
-	return append(found, p.modemManager(r.Name+" modem", &port)...)
+	found = append(found, p.logins(of+" login", strings.TrimPrefix(port.Device, "/dev/"))...)
+	return append(found, p.modemManager(of+" modem", &port)...)
 }
 
 // moves tells a name that the next adapter to be plugged in may get.
@@ -143,54 +173,83 @@ func (p *inspected) process(fits func(words []string) bool) string {
 	return ""
 }
 
-// frames tells whether a reader is heard: the running shoed says so, or its line
-// is opened and listened to.
-func (p *inspected) frames(ctx context.Context, r *config.Reader) []mqtt.Finding {
-	name := r.Name + " frames"
-	d := p.said(r.Name)
+// heard tells whether a source is: the running shoed says so, or its line is opened
+// and listened to.
+func (p *inspected) heard(ctx context.Context, s *source) []mqtt.Finding {
+	name := s.name + " frames"
+	d := p.said(s.name)
 	switch {
 	case p.running && p.says == nil:
 		return warned(name, "shoed runs here and has the line, but does not tell this user: ask as its user or root, with sudo")
 	case p.running && d == nil:
-		return warned(name, "the running shoed does not know this reader yet: start it again")
+		return warned(name, "the running shoed does not know this device yet: start it again")
 	case p.running && !d.Up:
-		return failed(name, errors.New("shoed runs here and has no connection to the reader; see why: journalctl -u shoed -p warning"))
+		return failed(name, errors.New("shoed runs here and has no connection to it; see why: journalctl -u shoed -p warning"))
 	case p.running && d.LastFrameAgeMS == nil:
-		return warned(name, "shoed is connected, but nothing came since it started: is the reader on? draw no card, turn its key and check again")
+		return warned(name, "shoed is connected, but nothing came since it started: is it on? draw no card, turn its key and check again")
 	case p.running:
 		return passed(name, "%d until now, the line was last heard %v ago", d.Frames, time.Duration(*d.LastFrameAgeMS)*time.Millisecond)
 	case p.listen <= 0:
 		return warned(name, "the line was not opened")
+	case isChip(s.line.Address):
+		return p.levels(ctx, s)
 	}
-	return p.listenTo(ctx, name, r)
+	return p.listenTo(ctx, name, s)
 }
 
-// said is what the running shoed says of a reader; nil when it says nothing.
-func (p *inspected) said(reader string) *lineDiagnosis {
+// said is what the running shoed says of a source; nil when it says nothing.
+func (p *inspected) said(name string) *lineDiagnosis {
 	if p.says == nil {
 		return nil
 	}
-	i := slices.IndexFunc(p.says.Readers, func(d lineDiagnosis) bool { return d.Name == reader })
+	i := slices.IndexFunc(p.says.Readers, func(d lineDiagnosis) bool { return d.Name == name })
 	if i < 0 {
 		return nil
 	}
 	return &p.says.Readers[i]
 }
 
-// listenTo opens a reader's line until a frame has come, or for some time. What
+// levels reads a source's wires once. Those of a reader rest while no card is drawn.
+func (p *inspected) levels(ctx context.Context, s *source) []mqtt.Finding {
+	name := s.name + " levels"
+	line, err := device.Open(ctx, s.line)
+	if err != nil {
+		return failed(name, err)
+	}
+	defer line.Close()
+	chunk, err := line.Read(ctx)
+	if err != nil {
+		return failed(name, err)
+	}
+	records, err := device.ParseWireRecords(chunk.Bytes)
+	if err != nil || len(records) == 0 {
+		return failed(name, fmt.Errorf("the chip tells none: %v", err))
+	}
+	var active []string
+	for i, w := range s.line.Wires {
+		if records[0].Levels>>i&1 != 0 && w.Edges != device.NoEdges {
+			active = append(active, w.Use)
+		}
+	}
+	switch {
+	case len(active) == 0:
+		return passed(name, "they can be read; none is active")
+	case s.reads == scanner.Cards:
+		return warned(name, "%s is active although nothing is drawn: a cut wire, or active or bias in the configuration is wrong", strings.Join(active, ", "))
+	}
+	return passed(name, "they can be read; active now: %s", strings.Join(active, ", "))
+}
+
+// listenTo opens a source's line until a frame has come, or for some time. What
 // frames say is nobody's business here.
-func (p *inspected) listenTo(ctx context.Context, name string, r *config.Reader) []mqtt.Finding {
-	o := readerLine(r)
+func (p *inspected) listenTo(ctx context.Context, name string, s *source) []mqtt.Finding {
+	o := s.line
 	if !isTCP(o.Address) {
 		port, err := device.Find(p.root, o)
 		if err != nil || port.Denied != "" || len(port.HeldBy) > 0 {
 			return warned(name, "the line was not opened, for the port is not free")
 		}
 		o.Address = p.under(port.Device)
-	}
-	decoder, err := scanner.New(r.Protocol, scanner.Options{})
-	if err != nil {
-		return nil // checkSettings has told
 	}
 	ctx, stop := context.WithTimeout(ctx, p.listen)
 	defer stop()
@@ -200,7 +259,7 @@ func (p *inspected) listenTo(ctx context.Context, name string, r *config.Reader)
 	}
 	defer line.Close()
 	read := 0
-	for decoder.Stats().Frames == 0 {
+	for s.decoder.Stats().Frames == 0 {
 		chunk, err := line.Read(ctx)
 		if errors.Is(err, context.DeadlineExceeded) {
 			break
@@ -209,14 +268,14 @@ func (p *inspected) listenTo(ctx context.Context, name string, r *config.Reader)
 			return failed(name, err)
 		}
 		read += len(chunk.Bytes)
-		decoder.Feed(chunk.At, chunk.Bytes, nil)
+		s.decoder.Feed(chunk.At, chunk.Bytes, nil)
 	}
 	as := fmt.Sprintf("%d baud, %d data bits, parity %s, %d stop bits", o.BaudRate, o.DataBits, o.Parity, o.StopBits)
 	switch {
-	case decoder.Stats().Frames > 0:
-		return passed(name, "%s speaks %s, at %s", r.Name, r.Protocol, as)
+	case s.decoder.Stats().Frames > 0:
+		return passed(name, "%s speaks %s, at %s", s.name, s.protocol, as)
 	case read > 0:
-		return failed(name, fmt.Errorf("%d bytes in %v, but no frame of %s: wrong protocol, or the line is not %s, or a bad cable", read, p.listen, r.Protocol, as))
+		return failed(name, fmt.Errorf("%d bytes in %v, but no frame of %s: wrong protocol, or the line is not %s, or a bad cable", read, p.listen, s.protocol, as))
 	}
-	return warned(name, "the line opens, at %s, but is silent for %v: is the reader on and its cable in? turn its key and check again", as, p.listen)
+	return warned(name, "the line opens, at %s, but is silent for %v: is it on and its cable in? turn its key and check again", as, p.listen)
 }
