@@ -77,7 +77,7 @@ func TestPanelOpening(t *testing.T) {
 	d := newPanelDecoder(t)
 	rs := d.Feed(start, newTape().edge(keyWire, true).quiet(1<<keyWire).edge(betsWire, true).quiet(1<<keyWire|1<<betsWire).b, nil)
 	d.Reconnect()
-	rs = d.Feed(start, AppendLevels(nil, found&^(1<<betsWire), false, 0, 2*time.Hour), rs)
+	rs = d.Feed(start, appendLevels(nil, found&^(1<<betsWire), false, 0, 2*time.Hour), rs)
 	if got, want := whys(rs), "lock true, bets open false, bets open true, cut, setting mode true"; got != want {
 		t.Errorf("read %q, want %q", got, want)
 	}

@@ -22,7 +22,7 @@ func (p *tape) strobe(after time.Duration, code byte) *tape {
 
 // unsteady is a sample whose two reads differed.
 func (p *tape) unsteady(code byte) *tape {
-	p.b = AppendLevels(p.b, uint16(code), true, p.seq, p.now)
+	p.b = appendLevels(p.b, uint16(code), true, p.seq, p.now)
 	return p
 }
 
@@ -169,14 +169,7 @@ func TestParallel8Reconnect(t *testing.T) {
 	all := records(newTape().strobe(time.Microsecond, 0x5a).edge(8, false).wait(time.Second).strobe(time.Microsecond, 0xff).b)
 	after := newTape().strobe(time.Microsecond, 0x80).b
 	for i, want := range []string{"", "", "truncated, unread, ", "card 8s code 5A, ", "card 8s code 5A, ", "card 8s code 5A, truncated, unread, ", "card 8s code 5A, card Kh code FF, "} {
-		d := newParallel8Decoder(t)
-		var rs []Reading
-		for _, b := range all[:i] {
-			rs = d.Feed(start, b, rs)
-		}
-		d.Reconnect()
-		d = revived(t, func() Decoder { return newParallel8Decoder(t) }, d)
-		rs = d.Feed(start, after, rs)
+		rs := openedAgain(t, func() Decoder { return newParallel8Decoder(t) }, all[:i], after)
 		if want += "cut code 80"; whys(rs) != want {
 			t.Errorf("lost after %d records: read %q, want %q", i, whys(rs), want)
 		}

@@ -114,11 +114,8 @@ func TestPresenceReconnect(t *testing.T) {
 		{"not told, and gone", newTape().edge(0, true), 0, ""},
 		{"bouncing", newTape().hum(0, 50, 10*ms), 1, "wire P1 bouncing, wire P1 ok, placed P1"},
 	} {
-		d := newPresenceDecoder(t)
-		rs := d.Feed(start, v.before.b, nil)
-		d.Reconnect()
-		d = revived(t, func() Decoder { return newPresenceDecoder(t) }, d)
-		rs = d.Feed(start, AppendLevels(nil, v.after, false, 0, v.before.now+time.Minute), rs)
+		after := appendLevels(nil, v.after, false, 0, v.before.now+time.Minute)
+		rs := openedAgain(t, func() Decoder { return newPresenceDecoder(t) }, records(v.before.b), after)
 		if got := whys(rs); got != v.want {
 			t.Errorf("%s: read %q, want %q", v.name, got, v.want)
 		}
@@ -130,14 +127,8 @@ func TestPresenceReconnectAnywhere(t *testing.T) {
 	r := seeded(t)
 	day := records(recorded(layoutDay(r, 4), func(int) bool { return r.IntN(20) == 0 }))
 	for i := range len(day) + 1 {
-		d := newPresenceDecoder(t)
-		var rs []Reading
-		for _, b := range day[:i] {
-			rs = d.Feed(start, b, rs)
-		}
-		d.Reconnect()
 		levels := uint16(r.IntN(64))
-		rs = d.Feed(start, AppendLevels(nil, levels, false, 0, 2*time.Hour), rs)
+		rs := openedAgain(t, func() Decoder { return newPresenceDecoder(t) }, day[:i], appendLevels(nil, levels, false, 0, 2*time.Hour))
 		var now uint16
 		for _, reading := range rs {
 			what, box, _ := strings.Cut(saying(reading), " ")
@@ -198,7 +189,7 @@ func layoutDay(r *rand.Rand, n int) []change {
 // recorded are the records of changes, some of them lost, with levels after each
 // silence.
 func recorded(changes []change, lost func(i int) bool) []byte {
-	b := AppendLevels(nil, 0, false, 0, time.Hour)
+	b := appendLevels(nil, 0, false, 0, time.Hour)
 	levels, high := uint16(0), uint32(0)
 	for i, c := range changes {
 		levels &^= 1 << c.wire
@@ -207,10 +198,10 @@ func recorded(changes []change, lost func(i int) bool) []byte {
 		}
 		if !lost(i) {
 			high = uint32(i + 1)
-			b = AppendEdge(b, c.wire, c.level, high, c.at)
+			b = appendEdge(b, c.wire, c.level, high, c.at)
 		}
 		if quiet := c.at + QuietTime; i+1 == len(changes) || changes[i+1].at > quiet {
-			b = AppendLevels(b, levels, false, high, quiet)
+			b = appendLevels(b, levels, false, high, quiet)
 		}
 	}
 	return b

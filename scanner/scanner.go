@@ -130,10 +130,10 @@ var protocols = map[string]protocol{
 	angelProtocol:     {reads: Cards, places: true, build: func(o Options) (Decoder, error) { return newAngel(o), nil }},
 	barcodeProtocol:   {reads: Cards, build: func(Options) (Decoder, error) { return newBarcode() }},
 	genericProtocol:   {reads: Cards, coded: true, build: newGeneric},
-	parallel8Protocol: {reads: Cards, wired: true, coded: true, build: newParallel8},
-	rfidProtocol:      {reads: Boxes, coded: true, build: newRFID},
 	panelProtocol:     {reads: Panel, wired: true, build: newPanel},
+	parallel8Protocol: {reads: Cards, wired: true, coded: true, build: newParallel8},
 	presenceProtocol:  {reads: Boxes, wired: true, build: newPresence},
+	rfidProtocol:      {reads: Boxes, coded: true, build: newRFID},
 	wiegandProtocol:   {reads: Cards, wired: true, coded: true, build: newWiegand},
 }
 

@@ -297,7 +297,7 @@ func wiegandDay(r *rand.Rand, words int) day {
 
 // send makes the records.
 func (d *day) send(r *rand.Rand) {
-	d.b = AppendLevels(nil, 0, false, 0, time.Hour)
+	d.b = appendLevels(nil, 0, false, 0, time.Hour)
 	var wait [][]byte // until the read ends
 	read := func() {
 		for range r.IntN(3) { // out of order
@@ -319,7 +319,7 @@ func (d *day) send(r *rand.Rand) {
 			d.lost[i] = true
 		} else {
 			high = i + 1
-			b := AppendEdge(nil, p.wire, true, uint32(i+1), p.at)
+			b := appendEdge(nil, p.wire, true, uint32(i+1), p.at)
 			wait = append(wait, b)
 			if r.IntN(50) == 0 {
 				wait = append(wait, b)
@@ -328,7 +328,7 @@ func (d *day) send(r *rand.Rand) {
 		if silent := i+1 == len(d.pulses) || d.pulses[i+1].at-p.at > QuietTime+10*time.Millisecond; silent {
 			read()
 			p.quiet = true
-			d.b = AppendLevels(d.b, 0, false, uint32(high), p.at+QuietTime+5*time.Millisecond)
+			d.b = appendLevels(d.b, 0, false, uint32(high), p.at+QuietTime+5*time.Millisecond)
 		}
 	}
 }
@@ -447,22 +447,14 @@ func TestWiegandReconnect(t *testing.T) {
 	all := records(newTape().word("123456").word("000000").b)
 	after := newTape().word("FFFFFF").b
 	for i := range len(all) + 1 {
-		d := newWiegandDecoder(t)
-		var rs []Reading
-		for _, b := range all[:i] {
-			rs = d.Feed(start, b, rs)
-		}
-		d.Reconnect()
-		d = revived(t, func() Decoder { return newWiegandDecoder(t) }, d)
-		rs = d.Feed(start, after, rs)
+		rs := openedAgain(t, func() Decoder { return newWiegandDecoder(t) }, all[:i], after)
 		want := "card Ac code FFFFFF"
-		if i > 28 {
-			want = "truncated, unread, " + want
-		}
-		switch {
-		case i >= len(all):
-			want = "card 8s code 123456, card Kh code 000000, card Ac code FFFFFF"
-		case i >= 28:
+		switch { // levels, 26 pulses, levels, 26 pulses, levels
+		case i == 55:
+			want = "card 8s code 123456, card Kh code 000000, " + want
+		case i > 28:
+			want = "card 8s code 123456, truncated, unread, " + want
+		case i == 28:
 			want = "card 8s code 123456, " + want
 		case i > 1:
 			want = "truncated, unread, " + want

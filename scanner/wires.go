@@ -55,6 +55,8 @@ Oddities:
   - Records bear no mark by which to find them, and need none: a read is whole
     records. So a record that cannot be is refused as a whole, and the next one
     begins 16 bytes on. Its edge is then a gap.
+  - What is refused, a record or a word of many, has its place at the record that
+    proved it.
   - A number that goes back without a new opening (levels tell) is an anomaly, and
     counted as such; reading goes on with it.
 */
@@ -63,9 +65,9 @@ const (
 	wireRecordBytes = 16
 	wiresMost       = 16 // of a request: the bits of levels
 
-	// wiresHeld bounds the edges that wait for one before them. While the
-	// interrupt of one wire waits for its thread each other wire can have an
-	// interrupt, and a quick one a second.
+	// wiresHeld bounds the edges that wait for one before them. While an edge is on
+	// its way from interrupt to thread it can be overtaken by one of each other wire,
+	// or by two of a quick one.
 	wiresHeld = 2 * wiresMost
 )
 
@@ -89,26 +91,6 @@ type wireRecord struct {
 	levels uint16
 	seq    uint32
 	time   int64 // ns
-}
-
-// AppendEdge appends the record of an edge, numbered seq, at now since the
-// computer's start.
-func AppendEdge(dst []byte, wire uint8, active bool, seq uint32, now time.Duration) []byte {
-	r := wireRecord{kind: wireInactive, wire: wire, seq: seq, time: int64(now)}
-	if active {
-		r.kind = wireActive
-	}
-	return r.append(dst)
-}
-
-// AppendLevels appends a record of levels, after the edge numbered seq, at now
-// since the computer's start. Two reads of unsteady ones differed.
-func AppendLevels(dst []byte, levels uint16, unsteady bool, seq uint32, now time.Duration) []byte {
-	r := wireRecord{kind: wireLevels, levels: levels, seq: seq, time: int64(now)}
-	if unsteady {
-		r.kind = wireUnsteady
-	}
-	return r.append(dst)
 }
 
 func (r wireRecord) append(dst []byte) []byte {

@@ -16,6 +16,24 @@ import (
 
 var seedFlag = flag.Uint64("wire-seed", 0, "seed of the tests of wires, as a failure printed it")
 
+// appendEdge appends the record of an edge at now since the computer's start.
+func appendEdge(dst []byte, wire uint8, active bool, seq uint32, now time.Duration) []byte {
+	kind := wireInactive
+	if active {
+		kind = wireActive
+	}
+	return wireRecord{kind, wire, 0, seq, int64(now)}.append(dst)
+}
+
+// appendLevels appends a record of levels; two reads of unsteady ones differed.
+func appendLevels(dst []byte, levels uint16, unsteady bool, seq uint32, now time.Duration) []byte {
+	kind := wireLevels
+	if unsteady {
+		kind = wireUnsteady
+	}
+	return wireRecord{kind, 0, levels, seq, int64(now)}.append(dst)
+}
+
 // tape makes wire records as device does.
 type tape struct {
 	b   []byte
@@ -32,12 +50,12 @@ func (p *tape) wait(d time.Duration) *tape {
 
 func (p *tape) edge(wire uint8, active bool) *tape {
 	p.seq++
-	p.b = AppendEdge(p.b, wire, active, p.seq, p.now)
+	p.b = appendEdge(p.b, wire, active, p.seq, p.now)
 	return p
 }
 
 func (p *tape) levels(levels uint16) *tape {
-	p.b = AppendLevels(p.b, levels, false, p.seq, p.now)
+	p.b = appendLevels(p.b, levels, false, p.seq, p.now)
 	return p
 }
 
@@ -126,10 +144,10 @@ func TestWireRecordLayout(t *testing.T) {
 		made  []byte
 		want  wireRecord
 	}{
-		{"01 03 00 00 02 01 00 00 07 CA 9A 3B 00 00 00 00", AppendEdge(nil, 3, true, 258, 1_000_000_007), wireRecord{wireActive, 3, 0, 258, 1_000_000_007}},
-		{"02 0F 00 00 FF FF FF FF 00 00 00 00 01 00 00 00", AppendEdge(nil, 15, false, 1<<32-1, 1<<32), wireRecord{wireInactive, 15, 0, 1<<32 - 1, 1 << 32}},
-		{"03 00 01 80 02 01 00 00 07 CA 9A 3B 00 00 00 00", AppendLevels(nil, 0x8001, false, 258, 1_000_000_007), wireRecord{wireLevels, 0, 0x8001, 258, 1_000_000_007}},
-		{"04 00 01 80 00 00 00 00 00 00 00 00 00 00 00 00", AppendLevels(nil, 0x8001, true, 0, 0), wireRecord{wireUnsteady, 0, 0x8001, 0, 0}},
+		{"01 03 00 00 02 01 00 00 07 CA 9A 3B 00 00 00 00", appendEdge(nil, 3, true, 258, 1_000_000_007), wireRecord{wireActive, 3, 0, 258, 1_000_000_007}},
+		{"02 0F 00 00 FF FF FF FF 00 00 00 00 01 00 00 00", appendEdge(nil, 15, false, 1<<32-1, 1<<32), wireRecord{wireInactive, 15, 0, 1<<32 - 1, 1 << 32}},
+		{"03 00 01 80 02 01 00 00 07 CA 9A 3B 00 00 00 00", appendLevels(nil, 0x8001, false, 258, 1_000_000_007), wireRecord{wireLevels, 0, 0x8001, 258, 1_000_000_007}},
+		{"04 00 01 80 00 00 00 00 00 00 00 00 00 00 00 00", appendLevels(nil, 0x8001, true, 0, 0), wireRecord{wireUnsteady, 0, 0x8001, 0, 0}},
 	} {
 		b := unhex(t, v.bytes)
 		if !bytes.Equal(v.made, b) {
@@ -155,7 +173,7 @@ func (p *probe) state() any                    { return len(p.told) }
 func (p *probe) with([]byte) (circuit, error)  { return p, nil }
 
 func TestWiresRefuse(t *testing.T) {
-	good := AppendEdge(nil, 4, true, 1, 5)
+	good := appendEdge(nil, 4, true, 1, 5)
 	for _, v := range []struct {
 		at   int
 		to   byte
@@ -178,7 +196,7 @@ func TestWiresRefuse(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 	}
-	levels := AppendLevels(nil, 1<<5, false, 0, 5)
+	levels := appendLevels(nil, 1<<5, false, 0, 5)
 	if _, why := parseWireRecord(levels, 5); why != BadPayload {
 		t.Errorf("a level of a sixth of five wires: %v", why)
 	}
@@ -190,11 +208,11 @@ func numbered(seqs ...uint32) []byte {
 	high := uint32(0)
 	for _, s := range seqs {
 		if s == 0 {
-			b = AppendLevels(b, 0, false, high, time.Second)
+			b = appendLevels(b, 0, false, high, time.Second)
 			continue
 		}
 		high = max(high, s)
-		b = AppendEdge(b, 0, true, s, time.Second)
+		b = appendEdge(b, 0, true, s, time.Second)
 	}
 	return b
 }
@@ -236,10 +254,10 @@ func TestWiresOrder(t *testing.T) {
 func TestWiresLevelsTellOfNumbers(t *testing.T) {
 	p := &probe{}
 	w := newWires("probe", 1, p)
-	w.Feed(start, AppendLevels(numbered(1, 2), 1, false, 5, time.Second), nil)
-	w.Feed(start, AppendEdge(nil, 0, true, 6, time.Second), nil)
-	w.Feed(start, AppendLevels(nil, 0, false, 1, time.Second), nil)
-	w.Feed(start, AppendEdge(nil, 0, true, 2, time.Second), nil)
+	w.Feed(start, appendLevels(numbered(1, 2), 1, false, 5, time.Second), nil)
+	w.Feed(start, appendEdge(nil, 0, true, 6, time.Second), nil)
+	w.Feed(start, appendLevels(nil, 0, false, 1, time.Second), nil)
+	w.Feed(start, appendEdge(nil, 0, true, 2, time.Second), nil)
 	if got, want := strings.Join(p.told, " "), "1 2 gap levels 1 6 levels 0 2"; got != want || w.stats.LostEdges != 3 || w.stats.Anomalies != 1 {
 		t.Errorf("told %q, want %q; %+v", got, want, w.stats)
 	}
@@ -250,7 +268,7 @@ func TestWiresNumberWraps(t *testing.T) {
 	w := newWires("probe", 1, p)
 	w.next = 1<<32 - 2
 	w.Feed(start, numbered(1<<32-1, 1, 1<<32-2), nil)
-	w.Feed(start, AppendEdge(nil, 0, true, 0, time.Second), nil)
+	w.Feed(start, appendEdge(nil, 0, true, 0, time.Second), nil)
 	if got, want := strings.Join(p.told, " "), "4294967294 4294967295 0 1"; got != want || w.stats.LostEdges != 0 {
 		t.Errorf("told %q, want %q; %+v", got, want, w.stats)
 	}
@@ -364,6 +382,19 @@ func revived(t testing.TB, fresh func() Decoder, d Decoder) Decoder {
 	return to
 }
 
+// openedAgain are the readings of records, the wires being opened again, and what
+// came then. The program starts again in between.
+func openedAgain(t *testing.T, fresh func() Decoder, before [][]byte, after []byte) []Reading {
+	t.Helper()
+	d := fresh()
+	var rs []Reading
+	for _, b := range before {
+		rs = d.Feed(start, b, rs)
+	}
+	d.Reconnect()
+	return revived(t, fresh, d).Feed(start, after, rs)
+}
+
 // refusesSnapshots proves that d takes no snapshot but such as it writes.
 func refusesSnapshots(t *testing.T, d Decoder, more ...[2]string) {
 	t.Helper()
@@ -397,17 +428,17 @@ func wireSoup(wires uint8, chance []byte) []byte {
 		switch what & 0x0f {
 		default:
 			seq++
-			b = AppendEdge(b, arg>>1%wires, arg&1 != 0, seq, now)
+			b = appendEdge(b, arg>>1%wires, arg&1 != 0, seq, now)
 		case 8, 9:
-			b = AppendLevels(b, binary.LittleEndian.Uint16([]byte{arg, arg * 37})&(1<<wires-1), false, seq, now)
+			b = appendLevels(b, binary.LittleEndian.Uint16([]byte{arg, arg * 37})&(1<<wires-1), false, seq, now)
 		case 10:
-			b = AppendLevels(b, uint16(arg)&(1<<wires-1), true, seq, now)
+			b = appendLevels(b, uint16(arg)&(1<<wires-1), true, seq, now)
 		case 11:
 			seq += uint32(arg%4) + 1
 		case 12: // one that comes late
-			b = AppendEdge(b, arg%wires, arg&0x80 != 0, seq-uint32(arg%3), now-time.Duration(arg)*1000)
+			b = appendEdge(b, arg%wires, arg&0x80 != 0, seq-uint32(arg%3), now-time.Duration(arg)*1000)
 		case 13: // the next two change places
-			b = AppendEdge(AppendEdge(b, arg%wires, true, seq+2, now+1000), arg%wires, false, seq+1, now)
+			b = appendEdge(appendEdge(b, arg%wires, true, seq+2, now+1000), arg%wires, false, seq+1, now)
 			seq += 2
 		case 14:
 			b = append(b, bytes.Repeat([]byte{arg}, 16)...)
@@ -457,4 +488,32 @@ func fuzzWires(t *testing.T, fresh func() Decoder, wires uint8, chance []byte, s
 	if int(counted) != refusals(got) {
 		t.Fatalf("%d refusals, %d counted", refusals(got), counted)
 	}
+}
+
+// FuzzWiresRestore: no bytes but a snapshot are taken, and one that is taken is
+// written again as it was and breaks nothing.
+func FuzzWiresRestore(f *testing.F) {
+	all := map[string]Options{"wiegand": {Codes: wiegandCodes}, "parallel8": {Codes: parallel8Codes}, "presence": {Uses: boxNames}, "panel": {Uses: panelWires}}
+	for protocol, o := range all {
+		d := build(f, protocol, o)
+		d.Feed(start, newTape().edge(0, true).lose(2).edge(1, true).b, nil)
+		f.Add(d.Snapshot())
+		d.Reconnect()
+		f.Add(d.Snapshot())
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		for protocol, o := range all {
+			d := build(t, protocol, o)
+			was := d.Snapshot()
+			if d.Restore(b) != nil {
+				b = was
+			}
+			if !bytes.Equal(d.Snapshot(), b) {
+				t.Fatalf("%s: restored as %s, want %s", protocol, d.Snapshot(), b)
+			}
+			d.Feed(start, newTape().edge(0, true).wait(time.Minute).edge(1, false).quiet(0).b, nil)
+			d.Reconnect()
+			d.Feed(start, newTape().edge(1, true).quiet(0).b, nil)
+		}
+	})
 }
