@@ -35,9 +35,6 @@ Oddities:
 
 const genericProtocol = "generic"
 
-// badChecksum is why a card counts as unread whose frame has another checksum.
-const badChecksum = "checksum is wrong"
-
 // generic is the Decoder of every reader whose frames have one shape.
 type generic struct {
 	protocol string
@@ -94,7 +91,7 @@ func (g *generic) read(at time.Time, p piece, out []Reading) []Reading {
 	out = append(out, g.stats.refuse(g.protocol, p))
 	if p.why == BadChecksum && p.offset >= g.told { // else it begins within one that was told
 		g.told = p.offset + int64(g.shape.n)
-		out = append(out, Reading{Input: round.Input{At: at, Kind: round.InUnread, Name: badChecksum}})
+		out = append(out, Reading{Input: round.Input{At: at, Kind: round.InUnread, Name: cannotRead}})
 	}
 	return out
 }

@@ -284,7 +284,7 @@ func (w *wires) refuse(why Reason) {
 	w.out = append(w.out, Reading{Err: &FrameError{w.protocol, why, w.offset - int64(w.n), bytes.Clone(w.record[:w.n])}})
 }
 
-// cannotRead is why a card counts as unread whose word or sample is refused.
+// cannotRead is why a card counts as unread whose word, sample or frame is refused.
 const cannotRead = "cannot read"
 
 // unread refuses what a card was told by.
