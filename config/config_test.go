@@ -141,7 +141,7 @@ func TestEveryKeyReachesItsField(t *testing.T) {
 		"boxes.protocol": "rfid", "boxes.device": "gpio:layout", "boxes.lines": "P1=BOX_P1,B3=7", "boxes.steady_ms": "21", "boxes.active": "high",
 		"boxes.bias": "off", "boxes.codes": "04A2B3C4=As", "boxes.codes_file": "/etc/shoed/tags.csv", "boxes.baud_rate": "19200",
 		"boxes.data_bits": "7", "boxes.parity": "odd", "boxes.stop_bits": "2",
-		"panel.device": "gpio:panel", "panel.lines": "start=GPIO5,call=GPIO6", "panel.steady_ms": "30", "panel.active": "high", "panel.bias": "as-is",
+		"panel.device": "gpio:panel", "panel.lines": "start=GPIO5,call=GPIO6", "panel.steady_ms": "5", "panel.active": "high", "panel.bias": "as-is",
 		"lamps.device": "gpio:lamps", "lamps.lines": "red=1,buzzer=2,P1=3", "lamps.active": "low", "lamps.buzzer_ms": "500",
 		"journal.dir": "/j", "journal.max_age_days": "31", "journal.max_bytes": "5000000000",
 		"mqtt.servers": "tcp://a:1883,mqtts://b:1884", "mqtt.ca_file": "/ca", "mqtt.cert_file": "/cert", "mqtt.key_file": own,

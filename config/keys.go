@@ -97,7 +97,7 @@ var frameKeys = []key{
 	{name: "code_bytes", value: int64(0), doc: "How many bytes of the payload it takes; 0 all that follow", accepts: within(0, 64)},
 }
 
-var steadyKey = key{name: "steady_ms", value: int64(20), doc: "How long a switch must keep its level to count, in milliseconds", accepts: within(1, 1000)}
+var steadyKey = key{name: "steady_ms", value: int64(20), doc: "How long a switch must keep its level to count, in milliseconds", accepts: within(1, 25)}
 
 var sections = []section{
 	{"", "", []key{

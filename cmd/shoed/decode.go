@@ -3,7 +3,10 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,18 +15,24 @@ import (
 )
 
 func decodeCommand() *cobra.Command {
-	var protocol string
+	var protocol, configPath, name string
 	cmd := &cobra.Command{
-		Use:   "decode --protocol NAME FILE|-",
+		Use:   "decode --protocol NAME|--config FILE FILE|-",
 		Short: "Turn a capture of a reader's line into inputs",
 		Long: `Decode reads a capture: one read a line in hex, # comments, and @milliseconds
 before a read where its time is known. It prints one input a line for replay,
-and on standard error one JSON object that counts frames and refusals.`,
+and on standard error one JSON object that counts frames and refusals.
+
+With --config the capture is of the table's reader, or of --device, which is one
+of its readers, boxes or panel: so its codes and frames are known.`,
 		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			d, err := scanner.New(protocol, scanner.Options{})
+			if configPath != "" && cmd.Flags().Changed("protocol") || configPath == "" && name != "" {
+				return usageError{errors.New("give --protocol, or --config with or without --device")}
+			}
+			d, err := captured(protocol, configPath, name)
 			if err != nil {
-				return usageError{err}
+				return err
 			}
 			in, _, err := openInput(cmd, a[0])
 			if err != nil {
@@ -36,8 +45,35 @@ and on standard error one JSON object that counts frames and refusals.`,
 			return json.NewEncoder(cmd.ErrOrStderr()).Encode(readerStats(d.Stats()))
 		},
 	}
-	cmd.Flags().StringVar(&protocol, "protocol", "angel", "the reader's protocol")
+	f := cmd.Flags()
+	f.StringVar(&protocol, "protocol", "angel", "the reader's protocol")
+	f.StringVar(&configPath, "config", "", "configuration file of the table, for its protocol")
+	f.StringVar(&name, "device", "", "name of the device in it; by default the reader in use at first")
 	return cmd
+}
+
+// captured is the decoder of a protocol, or of a device in a configuration.
+func captured(protocol, configPath, name string) (scanner.Decoder, error) {
+	if configPath == "" {
+		d, err := scanner.New(protocol, scanner.Options{})
+		if err != nil {
+			return nil, usageError{err}
+		}
+		return d, nil
+	}
+	cfg, err := loadConfig(configPath)
+	if err != nil {
+		return nil, err
+	}
+	sources, err := openSources(cfg, scanner.Options{})
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(sources, func(s *source) bool { return name == "" || s.name == name })
+	if i < 0 {
+		return nil, fmt.Errorf("%s has no device %q", configPath, name)
+	}
+	return sources[i].decoder, nil
 }
 
 // captureStart is the time of a capture's first read: captures tell none.

@@ -364,3 +364,37 @@ func TestLearnRefuses(t *testing.T) {
 	replaceIn(t, l.config, codedReader[9:29], `protocol = "angel"`)
 	refused(1, `reader: protocol angel on device`, out...)
 }
+
+// What was learned decodes a capture, of the reader and of the boxes.
+func TestDecodeWithConfig(t *testing.T) {
+	l := newLearner(t, "")
+	var table bytes.Buffer
+	fmt.Fprintln(&table, scanner.CodesHeader)
+	for i := range round.Faces {
+		fmt.Fprintf(&table, "'%s',%v\n", codeAt(i), round.CardAt(i))
+	}
+	if err := os.WriteFile(l.file(), table.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	replaceIn(t, l.config, "[reader]", fmt.Sprintf("%s\ncodes_file = %q", codedReader, l.file()))
+	replaceIn(t, l.config, "[journal]", fmt.Sprintf("[boxes]\nprotocol = \"rfid\"\ndevice = %q\ncodes_file = %q\n[journal]", l.port(), l.file()))
+	capture := filepath.Join(l.dir, "capture.hex")
+	for _, c := range []struct {
+		bytes, want string
+		args        []string
+	}{
+		{string(coded(codeAt(3))), `"in":"card","card":"4s"}`, nil},
+		{"P1 " + fmt.Sprintf("%X", codeAt(3)) + "\n", `"in":"placed","card":"4s","box":"P1"}`, []string{"--device", "boxes"}},
+	} {
+		if err := os.WriteFile(capture, fmt.Appendf(nil, "%x\n", c.bytes), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, _, err := shoedCommand(append([]string{"decode", "--config", l.config, capture}, c.args...)...)
+		if err != nil || !strings.HasSuffix(strings.TrimSpace(out), c.want) {
+			t.Errorf("%q: %q, %v; want %s", c.bytes, out, err, c.want)
+		}
+	}
+	if _, _, err := shoedCommand("decode", "--config", l.config, "--device", "panel", capture); err == nil || !strings.HasSuffix(err.Error(), `has no device "panel"`) {
+		t.Error(err)
+	}
+}

@@ -164,6 +164,8 @@ func TestDecodeRefuses(t *testing.T) {
 		want string
 	}{
 		"bad hex":          {[]string{"decode", "-"}, "05 3\n", "line 1"},
+		"two protocols":    {[]string{"decode", "--protocol", "angel", "--config", "x", "-"}, "", "give --protocol, or --config"},
+		"device of none":   {[]string{"decode", "--device", "boxes", "-"}, "", "give --protocol, or --config"},
 		"unknown protocol": {[]string{"decode", "--protocol", "angle", "-"}, "", "angel"},
 		"no file":          {[]string{"decode", "no-such-file"}, "", "no-such-file"},
 	} {

@@ -112,6 +112,11 @@ func (c *core) spares() []string {
 // much counts: that it tells something, and whether that is a card.
 func (c *core) feed(s *source, at time.Time, b []byte, out []scanner.Reading) []scanner.Reading {
 	inputs := inputsOf(s.decoder.Feed(at, b, out))
+	for i := range inputs {
+		if in := &inputs[i].Input; in.Kind == round.InWire {
+			in.Name = s.name // a decoder does not know whose wires they are
+		}
+	}
 	switch {
 	case s.reads != scanner.Cards:
 		return inputs
