@@ -515,6 +515,8 @@ type ReaderHealth struct {
 	Frames         uint64            `json:"frames"`
 	Refused        map[string]uint64 `json:"refused"`           // by reason
 	LastFrameAgeMS *int64            `json:"last_frame_age_ms"` // null before the first
+	LostEdges      uint64            `json:"lost_edges,omitempty"`
+	Bounces        uint64            `json:"bounces,omitempty"` // changes of a switch that did not last
 }
 
 // Backlog is where the publisher stands.
@@ -540,7 +542,7 @@ type Health struct {
 	RSSBytes int64 `json:"rss_bytes"`
 	Machine
 	Reader  *ReaderHealth           `json:"reader,omitempty"`  // the one in use
-	Readers map[string]ReaderHealth `json:"readers,omitempty"` // each, where there are several
+	Readers map[string]ReaderHealth `json:"readers,omitempty"` // each, and what sees the boxes and the panel, where there are several
 	MQTT    Backlog                 `json:"mqtt"`
 	Storage string                  `json:"storage,omitempty"` // ok, full
 	// Commands counts since the start what came as a command, by the code of its

@@ -104,7 +104,7 @@ type Options struct {
 	Outbox       Outbox
 	Clock        func() string                  // synced, holdover or unset
 	ReaderHealth func() ReaderHealth            // optional
-	Readers      func() map[string]ReaderHealth // of each, nil for a table with one; optional
+	Readers      func() map[string]ReaderHealth // of each source, nil for a table with one; optional
 	Storage      func() string                  // ok or full; optional
 	Machine      func() Machine                 // optional
 	Replies      func() map[ReplyCode]uint64    // to commands, counted; optional

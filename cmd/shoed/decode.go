@@ -121,13 +121,15 @@ type decodeStats struct {
 	Gaps         uint64            `json:"gaps"`
 	Replies      uint64            `json:"replies"`
 	GarbageBytes uint64            `json:"garbage_bytes"`
+	LostEdges    uint64            `json:"lost_edges,omitempty"`
+	Bounces      uint64            `json:"bounces,omitempty"`
 	Refused      map[string]uint64 `json:"refused"`
 }
 
 func readerStats(s scanner.Stats) decodeStats {
 	stats := decodeStats{
 		Frames: s.Frames, Duplicates: s.Duplicates, Anomalies: s.Anomalies,
-		Gaps: s.Gaps, Replies: s.Replies, GarbageBytes: s.GarbageBytes, Refused: map[string]uint64{},
+		Gaps: s.Gaps, Replies: s.Replies, GarbageBytes: s.GarbageBytes, LostEdges: s.LostEdges, Bounces: s.Bounces, Refused: map[string]uint64{},
 	}
 	for _, reason := range scanner.Reasons() {
 		if n := s.Refused[reason]; n > 0 {

@@ -121,6 +121,12 @@ func (m metrics) Collect(out chan<- prometheus.Metric) {
 	for _, reason := range scanner.Reasons() {
 		say("reader_refused_total", "Frames of the reader refused since the journal began.", prometheus.CounterValue, float64(l.reader.Refused[reason.String()]), "reason", reason.String())
 	}
+	for _, from := range m.core.sources {
+		if counted := l.core.readers[from.name]; scanner.Wired(from.protocol) {
+			say("edges_lost_total", "Edges of wires that were lost since the journal began.", prometheus.CounterValue, float64(counted.LostEdges), "device", from.name)
+			say("bounces_total", "Changes of switches that did not last, since the journal began.", prometheus.CounterValue, float64(counted.Bounces), "device", from.name)
+		}
+	}
 	for priority, n := range activeAlerts(l.table) {
 		say("alerts_active", "Standing alerts.", prometheus.GaugeValue, float64(n), "priority", fmt.Sprintf("P%d", priority))
 	}

@@ -186,7 +186,7 @@ func (s *service) openMQTT() error {
 		WriteTimeout: time.Duration(m.WriteTimeoutMS) * time.Millisecond,
 		Outbox:       s.outbox(),
 		Command:      s.hear,
-		Clock:        clockState, ReaderHealth: s.readerHealth, Readers: s.sparesHealth, Storage: func() string { return s.core.health.Load().storage }, Machine: s.machine,
+		Clock:        clockState, ReaderHealth: s.readerHealth, Readers: s.sourcesHealth, Storage: func() string { return s.core.health.Load().storage }, Machine: s.machine,
 		Replies: s.gate.Counts,
 		Now:     func() time.Time { return s.clock(time.Now()) }, After: after,
 		Log: s.log,
@@ -298,13 +298,13 @@ func (s *service) hear(user, name string, retained bool, body []byte) {
 	}
 }
 
-// readersHealth is what each reader's decoder has counted.
-func (s *service) readersHealth() map[string]mqtt.ReaderHealth {
+// counted is what each source's decoder has.
+func (s *service) counted() map[string]mqtt.ReaderHealth {
 	h := s.core.health.Load()
 	all := map[string]mqtt.ReaderHealth{}
 	for name, counted := range h.readers {
 		stats := readerStats(counted)
-		health := mqtt.ReaderHealth{Frames: stats.Frames, Refused: stats.Refused}
+		health := mqtt.ReaderHealth{Frames: stats.Frames, Refused: stats.Refused, LostEdges: stats.LostEdges, Bounces: stats.Bounces}
 		if at, read := h.lastRead[name]; read {
 			age := time.Since(at).Milliseconds()
 			health.LastFrameAgeMS = &age
@@ -316,15 +316,15 @@ func (s *service) readersHealth() map[string]mqtt.ReaderHealth {
 
 // readerHealth is that of the reader in use.
 func (s *service) readerHealth() mqtt.ReaderHealth {
-	return s.readersHealth()[cmp.Or(s.core.table.Load().Active, s.cfg.Reader.Name)]
+	return s.counted()[cmp.Or(s.core.table.Load().Active, s.cfg.Reader.Name)]
 }
 
-// sparesHealth is that of all readers, where there are several.
-func (s *service) sparesHealth() map[string]mqtt.ReaderHealth {
-	if len(s.cfg.Spares) == 0 {
+// sourcesHealth is that of each, where there are several.
+func (s *service) sourcesHealth() map[string]mqtt.ReaderHealth {
+	if len(s.core.sources) == 1 {
 		return nil
 	}
-	return s.readersHealth()
+	return s.counted()
 }
 
 func (s *service) machine() mqtt.Machine { return machine(s.cfg.Journal.Dir, sysfs) }
