@@ -28,9 +28,10 @@ const (
 	// checkEvery is how often the levels are read: by then a lost edge has healed,
 	// and a chip that is gone is known.
 	checkEvery = time.Second
-	// breather is how long edges are left with the kernel once a wire has gone
-	// beyond its Limit: a hundred reads a second, whatever it does. The kernel
-	// keeps as many edges as 100 kHz gives in that time.
+	// breather is how long edges are left with the kernel after some were read, so
+	// that a word is a few reads rather than one for each bit, and there are never
+	// more than a hundred a second. It delays nothing that waits for a silence. The
+	// kernel keeps as many edges as 100 kHz gives in that time.
 	breather = 10 * time.Millisecond
 	// longestSettle is beyond any reader's; wireWait lets a wait for an edge, then
 	// for the levels to settle, end within the bound of Read.
@@ -114,6 +115,8 @@ type wireLine struct {
 	buffer [readBytes]byte
 
 	opened   bool   // the levels at the opening are told
+	strobed  bool   // one of the wires is the strobe, which is not to be kept waiting
+	rest     bool   // edges have just been read
 	told     uint16 // the levels, as far as they are told
 	seq      uint32 // the highest that was read
 	dropped  bool   // edges beyond a Limit since levels were told
@@ -144,6 +147,7 @@ func openWires(o Options) (*wireLine, error) {
 		index: map[uint32]uint8{}, closing: make(chan struct{})}
 	for i, s := range settings {
 		l.index[s.offset] = uint8(i)
+		l.strobed = l.strobed || o.Wires[i].Strobe
 		l.limits[i].interval = uint64(time.Second) / uint64(cmp.Or(o.Wires[i].Limit, SwitchLimit))
 	}
 	return l, nil
@@ -161,7 +165,8 @@ func (o Options) settings() []setting {
 	return all
 }
 
-// Read is Line's; the bytes are WireRecords.
+// Read is Line's; the bytes are WireRecords. Edges are told at once; those of the
+// next 10 ms come together, unless one of the wires is the strobe.
 func (l *wireLine) Read(ctx context.Context) (Chunk, error) {
 	return readAny(ctx, func() (Chunk, error) { return l.readOnce(wireWait) })
 }
@@ -193,12 +198,14 @@ func (l *wireLine) step(longest time.Duration) ([]byte, error) {
 		return l.check()
 	case l.quietDue != 0 && now >= l.quietDue:
 		return l.silence()
-	case l.dropped && l.quietDue != 0: // still at it
+	case l.rest:
+		l.rest = false
 		l.kernel.sleep(breather)
+		now = l.kernel.now()
 	}
-	due := l.checkDue
+	due := max(now, l.checkDue) // which may just have come
 	if l.quietDue != 0 {
-		due = min(due, l.quietDue)
+		due = min(due, max(now, l.quietDue))
 	}
 	ready, err := l.kernel.poll(l.fd, min(longest, time.Duration(due-now)))
 	if err != nil || !ready {
@@ -215,8 +222,9 @@ func (l *wireLine) edges() ([]byte, error) {
 	}
 	events := l.events[:n]
 	slices.SortFunc(events, func(a, b unix.GPIOV2LineEvent) int { return int(int32(a.Seqno - b.Seqno)) }) // it wraps
-	records, strobe := l.buffer[:0], uint64(0)
+	records, latest, strobe := l.buffer[:0], uint64(0), uint64(0)
 	for _, e := range events {
+		latest = max(latest, e.Timestamp_ns)
 		if int32(e.Seqno-l.seq) > 0 {
 			l.seq = e.Seqno
 		}
@@ -236,7 +244,8 @@ func (l *wireLine) edges() ([]byte, error) {
 		records = r.Append(records)
 	}
 	now := l.kernel.now()
-	l.quietDue = now + uint64(quiet)
+	l.quietDue = min(now, latest) + uint64(quiet)
+	l.rest = n < len(l.events) && (!l.strobed || l.dropped)
 	if strobe == 0 {
 		return records, nil
 	}

@@ -89,7 +89,7 @@ func TestWiresTellLevelsEdgesAndSilence(t *testing.T) {
 	k.after(time.Millisecond, func() { c.pulse(0) })
 	k.after(3*time.Millisecond, func() { c.pulse(1) })
 	k.after(5*time.Millisecond, func() { c.set(0, false) })
-	expectRecords(t, l, "1 0 0 #1", "1 1 0 #2", "1 0 0 #3")
+	expectRecords(t, l, "1 0 0 #1", "1 1 0 #2, 1 0 0 #3")
 	chunk, err := l.Read(wait(t))
 	if err != nil {
 		t.Fatal(err)
