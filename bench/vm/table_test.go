@@ -266,10 +266,10 @@ func (tb *table) powerCut(left int) {
 	x := tb.read()
 	restored := ""
 	if x.open {
-		tb.eventually("the round back and paused", patience, func() error { return tb.witness.paused("power.mid_round") })
+		tb.eventually("the alert power.mid_round", patience, func() error { return tb.witness.alert("power.mid_round", true) })
 		restored = "; its round is back after " + since(begun)
 		tb.answer("confirm")
-		tb.eventually("the round goes on", patience, func() error { return tb.witness.paused("") })
+		tb.eventually("power.mid_round answered", patience, func() error { return tb.witness.alert("power.mid_round", false) })
 	}
 	tb.must("shoed journal verify --config /etc/shoed/shoed.toml")
 	tb.figure("power cut after telegram %d, %d events received: all in the journal's %d; serves after %s%s",

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -25,6 +26,7 @@ type witness struct {
 	first  time.Time         // when the last new event came
 	last   uint64            // highest seq
 	state  mqtt.State        // as last told since the last forget
+	alerts *mqtt.Alerts
 	status mqtt.Status
 	wrong  []error
 }
@@ -63,6 +65,9 @@ func (w *witness) message(topic string, retained bool, payload []byte) {
 		err = w.event(payload)
 	case "state":
 		err = json.Unmarshal(payload, &w.state)
+	case "alerts":
+		w.alerts = &mqtt.Alerts{}
+		err = json.Unmarshal(payload, w.alerts)
 	case "status":
 		err = json.Unmarshal(payload, &w.status)
 	}
@@ -106,7 +111,7 @@ func eventText(seq uint64, at string, e *round.EventText) string {
 func (w *witness) forget() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.state, w.status = mqtt.State{}, mqtt.Status{}
+	w.state, w.alerts, w.status = mqtt.State{}, nil, mqtt.Status{}
 	return len(w.events)
 }
 
@@ -143,16 +148,19 @@ func (w *witness) reader(want string) error {
 	return nil
 }
 
-// paused tells whether the table is paused by code; "" for not at all.
-func (w *witness) paused(code string) error {
+// alert tells whether an alert of the code stands, or not.
+func (w *witness) alert(code string, stands bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	now := ""
-	if w.state.Paused != nil {
-		now = w.state.Paused.Code
+	if w.alerts == nil {
+		return errors.New("no alerts were told")
 	}
-	if w.state.Phase == "" || now != code {
-		return fmt.Errorf("phase %q, paused by %q", w.state.Phase, now)
+	var codes []string
+	for i := range w.alerts.Items {
+		codes = append(codes, w.alerts.Items[i].Code)
+	}
+	if slices.Contains(codes, code) != stands {
+		return fmt.Errorf("standing alerts %q", codes)
 	}
 	return nil
 }
