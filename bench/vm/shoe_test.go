@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -29,14 +30,13 @@ type telegram struct {
 	in    []round.Input // what it means
 }
 
-// capture splits the real capture into its telegrams.
-func capture(t testing.TB) []telegram {
+// capture splits the real capture, so many times over, into its telegrams.
+func capture(t testing.TB, times int) []telegram {
 	t.Helper()
-	f, err := os.Open("../../scanner/testdata/angel/angel_eye_capture.hex")
+	once, err := os.ReadFile("../../scanner/testdata/angel/angel_eye_capture.hex")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
 	decoder, err := scanner.New("angel", scanner.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +46,7 @@ func capture(t testing.TB) []telegram {
 		one []byte // since the last telegram's last byte
 		at  = time.Unix(0, 0)
 	)
-	err = scanner.ParseCapture(f, func(_ int64, _ int, read []byte) error {
+	err = scanner.ParseCapture(bytes.NewReader(bytes.Repeat(once, times)), func(_ int64, _ int, read []byte) error {
 		at = at.Add(copyGap)
 		for _, b := range read {
 			one = append(one, b)
@@ -79,17 +79,21 @@ func capture(t testing.TB) []telegram {
 }
 
 // send writes telegrams at a shoe's pace until ctx ends or the line breaks.
-func (m *machine) send(ctx context.Context, telegrams []telegram) error {
+func (tb *table) send(ctx context.Context, telegrams []telegram) error {
 	for _, t := range telegrams {
+		before, sent := tb.witness.received(), time.Time{}
 		rest := t.bytes
 		for len(rest) > 0 {
 			n := len(rest)
 			if next := bytes.IndexByte(rest[1:], stx); next >= 0 {
 				n = next + 1
 			}
-			m.line.SetWriteDeadline(time.Now().Add(patience))
-			if _, err := m.line.Write(rest[:n]); err != nil {
+			tb.line.SetWriteDeadline(time.Now().Add(patience))
+			if _, err := tb.line.Write(rest[:n]); err != nil {
 				return fmt.Errorf("reader's line: %w", err)
+			}
+			if sent.IsZero() {
+				sent = time.Now()
 			}
 			rest = rest[n:]
 			if err := pause(ctx, copyGap); err != nil {
@@ -99,8 +103,21 @@ func (m *machine) send(ctx context.Context, telegrams []telegram) error {
 		if err := pause(ctx, telegramGap); err != nil {
 			return err
 		}
+		if came := tb.witness.after(before); !came.IsZero() {
+			tb.echoes = append(tb.echoes, came.Sub(sent))
+		}
 	}
 	return nil
+}
+
+// latency sums up how long the telegrams took to the host.
+func (tb *table) latency() string {
+	if len(tb.echoes) == 0 {
+		return "none came in time"
+	}
+	slices.Sort(tb.echoes)
+	return fmt.Sprintf("%v at the median, %v at most, of %d", tb.echoes[len(tb.echoes)/2].Round(time.Millisecond),
+		tb.echoes[len(tb.echoes)-1].Round(time.Millisecond), len(tb.echoes))
 }
 
 func pause(ctx context.Context, d time.Duration) error {

@@ -69,10 +69,11 @@ type table struct {
 	chance  *rand.Rand
 	broker  mosquitto
 	witness *witness
-	shoe    []telegram
+	shoe    []telegram // the capture, twice
 	open    []bool
-	said    int // telegrams of the shoe that are in the journal
-	answers int // those that were accepted
+	said    int             // telegrams of the shoe that are in the journal
+	answers int             // those that were accepted
+	echoes  []time.Duration // from a telegram's last byte to an event at the host
 	figures []string
 }
 
@@ -100,9 +101,10 @@ func TestTable(t *testing.T) {
 		tb.powerCut(left)
 	}
 	if !testing.Short() {
-		tb.deal(len(tb.shoe))
+		tb.deal(len(tb.shoe) / 2)
 		tb.sixteenRounds()
 		tb.stuck()
+		tb.replugInRound()
 	}
 	tb.check()
 	t.Logf("figures:\n%s", strings.Join(tb.figures, "\n"))
@@ -113,7 +115,7 @@ func newTable(t *testing.T) *table {
 	if out, err := exec.Command("cp", "--sparse=always", filepath.Join(built, "fresh.img"), filepath.Join(dir, "disk.img")).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s: make vm-test builds it", err, out)
 	}
-	tb := &table{dir: dir, chance: rand.New(rand.NewPCG(*seed, 1)), broker: startMosquitto(t, dir), shoe: capture(t)}
+	tb := &table{dir: dir, chance: rand.New(rand.NewPCG(*seed, 1)), broker: startMosquitto(t, dir), shoe: capture(t, 2)}
 	tb.open = open(tb.shoe)
 	tb.witness = watch(t, tb.broker.url())
 	begun := time.Now()
@@ -214,16 +216,13 @@ func (tb *table) follows(got []round.Input) error {
 	return nil
 }
 
-// roundsEnd is where the rounds' nth verdict has been said.
-func (tb *table) roundsEnd(n int) int {
-	for i, t := range tb.shoe {
-		for _, in := range t.in {
+// nextEnd is where the round in hand has its verdict.
+func (tb *table) nextEnd() int {
+	for i := tb.said; i < len(tb.shoe); i++ {
+		for _, in := range tb.shoe[i].in {
 			if in.Kind == round.InVerdict {
-				n--
+				return i + 1
 			}
-		}
-		if n == 0 {
-			return i + 1
 		}
 	}
 	return len(tb.shoe)
@@ -232,7 +231,7 @@ func (tb *table) roundsEnd(n int) int {
 // replug pulls the adapter between two rounds and puts it back.
 func (tb *table) replug() {
 	tb.t.Helper()
-	tb.deal(tb.roundsEnd(1))
+	tb.deal(tb.nextEnd())
 	tb.unplug()
 	begun := time.Now()
 	tb.eventually("reader down", patience, func() error { return tb.witness.reader("down") })
@@ -241,7 +240,7 @@ func (tb *table) replug() {
 	begun = time.Now()
 	tb.eventually("reader up", patience, func() error { return tb.witness.reader("up") })
 	tb.figure("plugged in: %s until the host was told", since(begun))
-	tb.deal(tb.roundsEnd(2))
+	tb.deal(tb.nextEnd())
 }
 
 // powerCut lets the power go while a round is dealt, boots again, and checks
@@ -266,22 +265,31 @@ func (tb *table) powerCut(left int) {
 	x := tb.read()
 	restored := ""
 	if x.open {
-		tb.eventually("the alert power.mid_round", patience, func() error { return tb.witness.alert("power.mid_round", true) })
-		restored = "; its round is back after " + since(begun)
-		tb.answer("confirm")
-		tb.eventually("power.mid_round answered", patience, func() error { return tb.witness.alert("power.mid_round", false) })
+		restored = "; its round is back after " + tb.resume(begun)
 	}
 	tb.must("shoed journal verify --config /etc/shoed/shoed.toml")
 	tb.figure("power cut after telegram %d, %d events received: all in the journal's %d; serves after %s%s",
 		tb.said, received, len(x.events), served, restored)
 }
 
+// resume waits for the round that was in hand, which is paused, and confirms it;
+// it returns how long it took to be back.
+func (tb *table) resume(begun time.Time) string {
+	tb.t.Helper()
+	tb.eventually("the alert power.mid_round", patience, func() error { return tb.witness.alert("power.mid_round", true) })
+	back := since(begun)
+	tb.answer("confirm")
+	tb.eventually("power.mid_round answered", patience, func() error { return tb.witness.alert("power.mid_round", false) })
+	return back
+}
+
 // someOpen picks one of the telegrams to come within a round, so that as many
 // cuts as are left find their place before the shoe's end.
 func (tb *table) someOpen(left int) int {
-	end := min(len(tb.shoe), tb.said+2*(len(tb.shoe)-tb.said)/(left+1)+1)
+	shoe := len(tb.shoe) / 2
+	end := min(shoe, tb.said+2*(shoe-tb.said)/(left+1)+1)
 	if testing.Short() {
-		end = tb.roundsEnd(3)
+		end = tb.nextEnd()
 	}
 	var in []int
 	for i := tb.said; i < end; i++ {
@@ -312,15 +320,37 @@ func (tb *table) sixteenRounds() {
 	tb.figure("the capture's %d rounds are decided as its shoe reported", len(got))
 }
 
-// stuck stops the daemon's process for good: systemd puts another in its place.
+// stuck stops the daemon's process for good, in mid-round: systemd puts another
+// in its place.
 func (tb *table) stuck() {
 	tb.t.Helper()
+	tb.deal(tb.said + 4)
 	tb.witness.forget()
 	begun := time.Now()
 	tb.must("kill -STOP $(pid)")
 	tb.serves("the table after the watchdog")
 	tb.figure("stopped process: serves again after %s (WatchdogSec=20)", since(begun))
-	tb.read()
+	tb.resume(begun)
+	tb.deal(tb.nextEnd())
+}
+
+// replugInRound pulls the adapter while a round is dealt: the house's rule for
+// reader.gap makes it void.
+func (tb *table) replugInRound() {
+	tb.t.Helper()
+	tb.deal(tb.said + 4)
+	if !tb.read().open {
+		tb.fatalf("no round is open %d telegrams into the capture", tb.said)
+	}
+	tb.unplug()
+	tb.eventually("the alert reader.lost", patience, func() error { return tb.witness.alert("reader.lost", true) })
+	tb.plug()
+	tb.eventually("reader up", patience, func() error { return tb.witness.reader("up") })
+	tb.eventually("the alert reader.lost gone", patience, func() error { return tb.witness.alert("reader.lost", false) })
+	if x := tb.read(); x.open || x.voided != 1 {
+		tb.fatalf("a round whose reader was away: open %v, %d void", x.open, x.voided)
+	}
+	tb.figure("unplugged in mid-round: reader.lost, and void once it was back")
 }
 
 // check ends: the host has every event, and the journal holds together.
@@ -338,5 +368,6 @@ func (tb *table) check() {
 	if failed := tb.must("systemctl --failed --no-legend"); failed != "" {
 		tb.t.Errorf("failed in the guest:\n%s", failed)
 	}
+	tb.figure("last byte of a telegram to its first event at the host: %s", tb.latency())
 	tb.figure("in the end: %d events, all received; %d answers", len(x.events), x.answers)
 }

@@ -23,8 +23,7 @@ import (
 type witness struct {
 	mu     sync.Mutex
 	events map[uint64]string // by seq, as the journal exports them
-	first  time.Time         // when the last new event came
-	last   uint64            // highest seq
+	came   []time.Time       // when each did, for the first time
 	state  mqtt.State        // as last told since the last forget
 	alerts *mqtt.Alerts
 	status mqtt.Status
@@ -89,10 +88,10 @@ func (w *witness) event(payload []byte) error {
 		return fmt.Errorf("event %d came as\n%s\nand again as\n%s", e.Seq, was, text)
 	case again && !e.Delayed:
 		return fmt.Errorf("event %d came again without a mark", e.Seq)
-	case !again && e.Seq != w.last+1:
-		return fmt.Errorf("event %d came after %d", e.Seq, w.last)
+	case !again && e.Seq != uint64(len(w.came))+1:
+		return fmt.Errorf("event %d came after %d", e.Seq, len(w.came))
 	case !again:
-		w.events[e.Seq], w.first, w.last = text, time.Now(), e.Seq
+		w.events[e.Seq], w.came = text, append(w.came, time.Now())
 	}
 	return nil
 }
@@ -119,6 +118,16 @@ func (w *witness) received() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.events)
+}
+
+// after is when the first event came of those after n; zero if none has.
+func (w *witness) after(n int) time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if n < len(w.came) {
+		return w.came[n]
+	}
+	return time.Time{}
 }
 
 func (w *witness) away() error {
@@ -172,6 +181,7 @@ type exported struct {
 	answers int
 	open    bool // a round is in hand
 	decided []string
+	voided  int
 }
 
 func parseExport(text string) (*exported, error) {
@@ -228,6 +238,9 @@ func (x *exported) event(e *entry) error {
 		x.open = true
 	case round.RoundDecided.String(), round.RoundVoided.String():
 		x.open = false
+	}
+	if e.Ev == round.RoundVoided.String() {
+		x.voided++
 	}
 	if e.Ev == round.RoundDecided.String() {
 		x.decided = append(x.decided, fmt.Sprint(e.Player.Cards, e.Banker.Cards, e.Outcome))
