@@ -332,10 +332,12 @@ type Counts struct {
 	Void       uint16 `json:"void"`
 }
 
-// Devices are the table's devices: up or down.
+// Devices are the table's devices: up or down, or away.
 type Devices struct {
 	Reader string `json:"reader"`           // the one in use
 	Active string `json:"active,omitempty"` // its name, once another than the first was put in use
+
+	Lost []string `json:"lost,omitempty"` // which of boxes, panel and lamps are away
 }
 
 // State is the retained document state/1.0: the table as it has shown itself.
@@ -368,6 +370,11 @@ func StateOf(env Envelope, s *round.State) State {
 	}
 	if s.ReaderDown {
 		doc.Devices.Reader = "down"
+	}
+	for _, device := range []string{round.BoxesDevice, round.PanelDevice, round.LampsDevice} {
+		if s.Failing(device) {
+			doc.Devices.Lost = append(doc.Devices.Lost, device)
+		}
 	}
 	if s.BetsCloseAt != 0 {
 		doc.BetsClosesAt = stamp(time.Unix(0, s.BetsCloseAt))
