@@ -134,11 +134,9 @@ func toldApart(p *play) bool {
 // Who draws.
 func bankerDue(p *play) bool       { return len(p.cards) == 5 && p.boxes[4] == round.B3 }
 func playerDue(p *play) bool       { return len(p.cards) > 4 && p.boxes[4] == round.P3 }
-func bankerStands(p *play) bool    { return len(p.cards) == 5 && p.boxes[4] == round.P3 }
 func bothStand(p *play) bool       { return len(p.cards) == 4 && !natural(p) }
 func four(p *play) bool            { return len(p.cards) == 4 }
 func six(p *play) bool             { return len(p.cards) == 6 }
-func fifth(*play) []int            { return []int{4} }
 func sixth(*play) []int            { return []int{5} }
 func lastThird(p *play) (at []int) { return span(max(4, len(p.cards)-1), len(p.cards)) }
 

@@ -33,6 +33,34 @@ func seedOf(t *testing.T) uint64 {
 	return seed
 }
 
+// nonsense says why no table is set so; "" where one may be.
+func (s setting) nonsense() string {
+	switch {
+	case s.Start == round.StartReader && s.Reader == readerBare:
+		return "`round_start=reader` needs a reader that says boxes: no round would ever open"
+	case s.Start == round.StartBoxes && !s.watched():
+		return "`round_start=boxes` needs sensors: nothing would say that the boxes are empty"
+	}
+	return ""
+}
+
+// settings are all that make sense, in a fixed order.
+func settings() (all []setting) {
+	for placement := round.PlacementNone; placement <= round.PlacementRFID; placement++ {
+		for reader := readerOpen; reader <= readerMasked; reader++ {
+			for reveal := round.RevealOnDraw; reveal <= round.RevealOnSignal; reveal++ {
+				for start := round.StartReader; start <= round.StartFirstCard; start++ {
+					s := setting{placement, reader, reveal, start}
+					if s.nonsense() == "" {
+						all = append(all, s)
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
 // raised is an alert, and whether a deadline made it or the input of a beat.
 type raised struct {
 	code     round.Code
@@ -120,17 +148,6 @@ func (w *watch) take(b *beat) error {
 		w.shut++
 	}
 	return nil
-}
-
-func layOut(o round.Offer, l laying) round.Insurance {
-	in := round.Insurance{Do: round.InsurancePost, Side: o.Side, WinsOn: o.WinsOn, Pays: o.Pays, Spot: o.Side}
-	switch l {
-	case laysWrongRate:
-		in.Pays.Num++
-	case laysWrongSpot:
-		in.Spot = 3 - o.Side
-	}
-	return in
 }
 
 // ready is a table at which a mistake can be made, with shoed watching it.

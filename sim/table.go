@@ -33,34 +33,6 @@ type setting struct {
 // watched reports whether sensors see the boxes.
 func (s setting) watched() bool { return s.Placement != round.PlacementNone }
 
-// nonsense says why no table is set so; "" where one may be.
-func (s setting) nonsense() string {
-	switch {
-	case s.Start == round.StartReader && s.Reader == readerBare:
-		return "`round_start=reader` needs a reader that says boxes: no round would ever open"
-	case s.Start == round.StartBoxes && !s.watched():
-		return "`round_start=boxes` needs sensors: nothing would say that the boxes are empty"
-	}
-	return ""
-}
-
-// settings are all that make sense, in a fixed order.
-func settings() (all []setting) {
-	for placement := round.PlacementNone; placement <= round.PlacementRFID; placement++ {
-		for reader := readerOpen; reader <= readerMasked; reader++ {
-			for reveal := round.RevealOnDraw; reveal <= round.RevealOnSignal; reveal++ {
-				for start := round.StartReader; start <= round.StartFirstCard; start++ {
-					s := setting{placement, reader, reveal, start}
-					if s.nonsense() == "" {
-						all = append(all, s)
-					}
-				}
-			}
-		}
-	}
-	return all
-}
-
 // rules are the defaults with the setting's own, with the gap of a serial line,
 // with rates that the dealer lays out and Player's hand turned first, so that
 // mistakes in these can be made.
@@ -128,6 +100,8 @@ type beat struct {
 	card int // of the round or of the opening, from 0, that it belongs to
 	lays laying
 
+	garbled bool // what the reader says of it does not arrive as a telegram
+
 	// A mistake first shows at the marked beat: by that input, or with a limit
 	// within this time after it.
 	mark   bool
@@ -143,6 +117,18 @@ const (
 	laysWrongRate
 	laysWrongSpot
 )
+
+// layOut is an offer as the dealer lays it out.
+func layOut(o round.Offer, l laying) round.Insurance {
+	in := round.Insurance{Do: round.InsurancePost, Side: o.Side, WinsOn: o.WinsOn, Pays: o.Pays, Spot: o.Side}
+	switch l {
+	case laysWrongRate:
+		in.Pays.Num++
+	case laysWrongSpot:
+		in.Spot = 3 - o.Side
+	}
+	return in
+}
 
 // Paces of a dealer; each is varied by a fifth. A card is placed well within the
 // wait of deal.not_placed, and the next one later than placement_settle_ms.
