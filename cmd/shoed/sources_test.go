@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -93,7 +94,7 @@ func TestTwoReaders(t *testing.T) {
 	tb.send([]byte("1090\r"))
 	eventually(t, "a card of the first, which is not in use now", stands("reader.inactive"))
 	eventually(t, "health of both", auditor.see(func(a *witness) bool {
-		return a.state.Devices == mqtt.Devices{Reader: "up", Active: "right"}
+		return reflect.DeepEqual(a.state.Devices, mqtt.Devices{Reader: "up", Active: "right"})
 	}))
 }
 
