@@ -7,8 +7,8 @@ Presence sensors: a switch in each box of the layout, active while a card lies o
 it.
 
 Hardware: reed, light or micro switches in the boxes P1 to B3, a wire each, in any
-order and not all of them need be there. Never seen by us: every capture in
-testdata is synthetic. Wire records: wires.go; what counts as a change, and when a
+order; the rules want all six. Never seen by us: every capture in testdata is
+synthetic. Wire records: wires.go; what counts as a change, and when a
 wire is faulty: switches.go.
 
 Example, wires P1 P2, a card is laid on P1 and bounces once:

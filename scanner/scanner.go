@@ -111,6 +111,7 @@ func (s *Stats) refusals() map[Reason]uint64 {
 type protocol struct {
 	reads  What
 	wired  bool // it decodes the wire records of a GPIO chip, not the bytes of a serial line
+	wires  int  // so many; 0 any
 	coded  bool // Codes give its cards
 	places bool // it says whose card each is, so that a round may begin at its Player 1
 	build  func(Options) (Decoder, error)
@@ -131,10 +132,10 @@ var protocols = map[string]protocol{
 	barcodeProtocol:   {reads: Cards, build: func(Options) (Decoder, error) { return newBarcode() }},
 	genericProtocol:   {reads: Cards, coded: true, build: newGeneric},
 	panelProtocol:     {reads: Panel, wired: true, build: newPanel},
-	parallel8Protocol: {reads: Cards, wired: true, coded: true, build: newParallel8},
-	presenceProtocol:  {reads: Boxes, wired: true, build: newPresence},
+	parallel8Protocol: {reads: Cards, wired: true, wires: parallel8Wires, coded: true, build: newParallel8},
+	presenceProtocol:  {reads: Boxes, wired: true, wires: len(boxNames), build: newPresence},
 	rfidProtocol:      {reads: Boxes, coded: true, build: newRFID},
-	wiegandProtocol:   {reads: Cards, wired: true, coded: true, build: newWiegand},
+	wiegandProtocol:   {reads: Cards, wired: true, wires: 2, coded: true, build: newWiegand},
 }
 
 // New makes the decoder of a protocol. An error names the protocols there are,
@@ -185,6 +186,9 @@ func Places(name string) bool { return protocols[name].places }
 
 // Wired reports whether the protocol is read from the wires of a GPIO chip.
 func Wired(name string) bool { return protocols[name].wired }
+
+// Wires are how many of them it has; 0 when that is open.
+func Wires(name string) int { return protocols[name].wires }
 
 // Coded reports whether the protocol's cards are codes, which Codes explain.
 func Coded(name string) bool { return protocols[name].coded }

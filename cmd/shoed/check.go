@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -28,6 +29,7 @@ type inspected struct {
 	cfg      *config.Config
 	rules    round.Rules
 	access   mqtt.GateOptions
+	sources  []*source
 	observer mqtt.Account  // user and password of somebody who sees the table at its brokers; may be empty
 	running  bool          // shoed may be at work here
 	says     *diagnosis    // of itself; nil when it does not run, or may not be asked
@@ -98,10 +100,11 @@ func (p *inspected) check(ctx context.Context, configPath string) []mqtt.Finding
 	if err != nil {
 		return failed("configuration", err)
 	}
-	if p.access, err = accessRights(p.cfg); err != nil {
-		return failed("configuration", err)
-	}
-	if p.rules, err = configRules(p.cfg); err != nil {
+	var access, rules error
+	p.access, access = accessRights(p.cfg)
+	p.rules, rules = configRules(p.cfg)
+	p.sources, err = openSources(p.cfg, scanner.Options{})
+	if err = errors.Join(access, rules, err); err != nil {
 		return failed("configuration", err)
 	}
 	p.now, p.running = time.Now(), mayRun(p.cfg.Control.Socket)
@@ -162,8 +165,12 @@ func askDiag(socket string) (json.RawMessage, error) {
 	return json.Marshal(reply.Result)
 }
 
-func failed(name string, err error) []mqtt.Finding {
-	return []mqtt.Finding{{Result: mqtt.Fail, Check: name, Text: err.Error()}}
+// failed is a finding for each of what may be several errors.
+func failed(name string, err error) (found []mqtt.Finding) {
+	for text := range strings.SplitSeq(err.Error(), "\n") {
+		found = append(found, mqtt.Finding{Result: mqtt.Fail, Check: name, Text: text})
+	}
+	return found
 }
 
 func passed(name, format string, args ...any) []mqtt.Finding {
@@ -183,11 +190,8 @@ func mayRun(socket string) bool {
 	return !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// checkSettings looks at what the configuration itself cannot check.
+// checkSettings tells that check has found nothing wrong with them.
 func checkSettings(_ context.Context, p *inspected) []mqtt.Finding {
-	if _, err := openSources(p.cfg, scanner.Options{}); err != nil {
-		return failed("configuration", err)
-	}
 	return passed("configuration", "it is valid, for table %s of %s", p.cfg.Table.ID, p.cfg.Table.Site)
 }
 

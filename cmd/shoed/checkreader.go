@@ -20,12 +20,8 @@ func isTCP(address string) bool { return strings.HasPrefix(address, "tcp:") }
 
 // checkSources looks at what tells of the table, and at the lamps.
 func checkSources(ctx context.Context, p *inspected) []mqtt.Finding {
-	sources, err := openSources(p.cfg, scanner.Options{})
-	if err != nil {
-		return nil // checkSettings has told
-	}
 	var found []mqtt.Finding
-	for _, s := range sources {
+	for _, s := range p.sources {
 		if isChip(s.line.Address) {
 			found = append(found, p.wires(s.line)...)
 		} else {

@@ -51,7 +51,9 @@ func (s *service) reread() (*change, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.terms(next); err != nil { // all of it must do after a restart
+	_, wrong := s.terms(next)
+	_, sources := openSources(next, s.decoding)
+	if err := errors.Join(wrong, sources); err != nil { // all of it must do after a restart
 		return nil, err
 	}
 	cfg, applied, restart := s.inForce.Reload(next)

@@ -31,7 +31,8 @@ func runCommand() *cobra.Command {
 				return err
 			}
 			rules, err := configRules(cfg)
-			if err != nil {
+			_, sources := openSources(cfg, scanner.Options{}) // to tell all that is wrong at once
+			if err := errors.Join(err, sources); err != nil {
 				return err
 			}
 			log, level := newLog(cfg.Log, cmd.ErrOrStderr())

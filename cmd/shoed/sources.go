@@ -37,6 +37,9 @@ func openSources(cfg *config.Config, o scanner.Options) ([]*source, error) {
 	var all []*source
 	var wrong error
 	add := func(section, protocol string, line device.Options, options scanner.Options, err error) {
+		if err == nil {
+			err = fits(protocol, line)
+		}
 		var d scanner.Decoder
 		if err == nil {
 			d, err = scanner.New(protocol, options)

@@ -132,3 +132,31 @@ func TestOtherReader(t *testing.T) {
 	}
 	tb.verify()
 }
+
+// TestSourcesRefuse: what a protocol cannot be read from, and what nothing at the
+// table tells, is refused before anything is opened, and by a reload too.
+func TestSourcesRefuse(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"[reader]\nprotocol = 'wiegand'\nlines = []\n", "wiegand is read from wires: give such as device"},
+		{"[reader]\nprotocol = 'wiegand'\ndevice = 'gpio:shoe'\nlines = ['1']\n", "wiegand has 2 wires, and lines names 1"},
+		{"[reader]\nprotocol = 'parallel8'\ndevice = 'gpio:shoe'\nlines = ['1', '2']\n", "parallel8 has 9 wires, and lines names 2"},
+		{"[reader]\nprotocol = 'angel'\ndevice = 'gpio:shoe'\n", "angel is read from a serial line"},
+		{"[reader]\nprotocol = 'presence'\n", "reader protocol \"presence\" is unknown: use one of angel, barcode, generic, parallel8, wiegand"},
+		{"[reader]\nprotocol = 'angel'\ncodes = ['1A=As']\n", "a angel reader names the cards itself"},
+		{"[reader]\nprotocol = 'generic'\npayload_bytes = 4\ncodes = ['1A=As']\n", "generic: no code means 2s 3s"},
+		{"[reader]\nprotocol = 'generic'\npayload_bytes = 4\ncodes_file = '/none'\n", "codes_file: open /none"},
+		{"[boxes]\ndevice = '/dev/ttyUSB0'\n", "presence is read from wires"},
+		{"[boxes]\ndevice = 'gpio:layout'\nlines = ['P1=1', 'B1=2']\n", "presence has 6 wires, and lines names 2"},
+		{"[panel]\ndevice = 'gpio:panel'\n", "panel has 1 wires, and lines names 0"},
+		{"rules = ['round_start=button']\n[panel]\ndevice = 'gpio:panel'\nlines = ['call=1']\n", "round_start=button, but there is none"},
+		{"rules = ['round_start=bets']\n", "round_start=bets, but nothing tells"},
+		{"rules = ['round_start=boxes']\n", "round_start=boxes, but nothing sees"},
+		{"rules = ['placement=presence']\n", "placement=presence, but no such sensors"},
+		{"rules = ['placement=rfid']\n[boxes]\ndevice = 'gpio:layout'\n", "placement=rfid, but no such sensors"},
+	} {
+		out, _, err := shoedCommand("check", "--config", secretFile(t, c.text), "--listen", "0")
+		if err == nil || !strings.Contains(out, c.want) {
+			t.Errorf("%q: %v\n%s\nwant %s", c.text, err, out, c.want)
+		}
+	}
+}

@@ -13,6 +13,20 @@ import (
 
 // What the lines and decoders of the sources get of the configuration.
 
+// fits tells why a protocol cannot be read from a line.
+func fits(protocol string, o device.Options) error {
+	wired, want, chip := scanner.Wired(protocol), scanner.Wires(protocol), isChip(o.Address)
+	switch {
+	case wired && !chip:
+		return fmt.Errorf("%s is read from wires: give such as device = \"gpio:pinctrl-bcm2711\", which shoed lines tells", protocol)
+	case !wired && chip:
+		return fmt.Errorf("%s is read from a serial line: give a port, which shoed ports tells", protocol)
+	case wired && (len(o.Wires) == 0 || want > 0 && len(o.Wires) != want):
+		return fmt.Errorf("%s has %d wires, and lines names %d: see the example of the configuration", protocol, max(want, 1), len(o.Wires))
+	}
+	return nil
+}
+
 // readerOptions are those of a reader's decoder.
 func readerOptions(r *config.Reader) (scanner.Options, error) {
 	if scanner.Reads(r.Protocol) != scanner.Cards {
