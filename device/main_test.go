@@ -68,7 +68,7 @@ func leftovers() string {
 		stacks := make([]byte, 1<<20)
 		stacks = stacks[:runtime.Stack(stacks, true)]
 		for _, stack := range strings.Split(string(stacks), "\n\n") {
-			for _, ours := range []string{"device.(*serialLine)", "device.(*follower)", "device.(*Queue)"} {
+			for _, ours := range []string{"device.(*serialLine)", "device.(*wireLine)", "device.(*follower)", "device.(*Queue)"} {
 				if strings.Contains(stack, ours) {
 					left += stack + "\n"
 				}

@@ -28,6 +28,9 @@ const (
 //	byte 8-15  Time, in ns
 //
 // A Seq that is missing is an edge that was lost, or one beyond the wire's Limit.
+// But of a request of one wire the kernel numbers edges only when it hands them
+// over (edge_irq_thread in gpiolib-cdev.c): those that came before that are one,
+// without a gap.
 // The kernel may deliver edges of several wires out of order: they are sorted
 // within a read, not across reads.
 type WireRecord struct {

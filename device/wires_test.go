@@ -575,3 +575,18 @@ func TestParseWireRecords(t *testing.T) {
 		}
 	}
 }
+
+func FuzzParseWireRecords(f *testing.F) {
+	f.Add(WireRecord{Kind: WireActive, Wire: 1, Seq: 1, Time: 1}.Append(nil))
+	f.Add(WireRecord{Kind: WireUnsteady, Levels: 0xffff, Seq: 1 << 31, Time: -1}.Append([]byte{3, 0}))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		records, err := ParseWireRecords(b)
+		var again []byte
+		for _, r := range records {
+			again = r.Append(again)
+		}
+		if string(again) != string(b[:len(again)]) || (err == nil) != (len(again) == len(b)) {
+			t.Errorf("% x: %+v, %v", b, records, err)
+		}
+	})
+}
