@@ -198,6 +198,15 @@ func usbAddress(address string) (USB, bool) {
 	return USB{VID: strings.ToLower(m[1]), PID: strings.ToLower(m[2]), Serial: m[3]}, true
 }
 
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
 // readAny is Read for a line of which once waits for bytes a bounded time.
 func readAny(ctx context.Context, once func() (Chunk, error)) (Chunk, error) {
 	for {

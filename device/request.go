@@ -62,7 +62,7 @@ func busy(l unix.GPIOV2LineInfo) error {
 }
 
 // request asks the kernel for the lines, in one request so that their edges are
-// numbered as one. Outputs begin inactive. The descriptor does not block.
+// numbered as one. Outputs begin inactive.
 func (o Options) request(c *chip, settings []setting) (int, error) {
 	r := unix.GPIOV2LineRequest{Num_lines: uint32(len(settings)), Event_buffer_size: eventBuffer}
 	copy(r.Consumer[:len(r.Consumer)-1], "shoed "+o.Name)

@@ -69,7 +69,7 @@ func (s *serialLine) Read(ctx context.Context) (Chunk, error) {
 func (s *serialLine) readOnce() (Chunk, error) {
 	s.use.Lock()
 	defer s.use.Unlock()
-	if s.isClosing() {
+	if isClosed(s.closing) {
 		return Chunk{}, s.fail("read", ErrClosed)
 	}
 	n, err := s.port.Read(s.buffer[:])
@@ -93,7 +93,7 @@ func (s *serialLine) Write(ctx context.Context, p []byte) error {
 func (s *serialLine) writeOnce(p []byte) (int, error) {
 	s.use.Lock()
 	defer s.use.Unlock()
-	if s.isClosing() {
+	if isClosed(s.closing) {
 		return 0, s.fail("write", ErrClosed)
 	}
 	n, err := s.port.Write(p)
@@ -122,15 +122,6 @@ func (s *serialLine) fail(doing string, err error) error {
 		return fmt.Errorf("%s: %w: check the cable and the adapter", s.name, ErrUnplugged)
 	}
 	return fmt.Errorf("%s: %s: %w", s.name, doing, err)
-}
-
-func (s *serialLine) isClosing() bool {
-	select {
-	case <-s.closing:
-		return true
-	default:
-		return false
-	}
 }
 
 // Close is Line's. If the kernel holds the close for longer than two seconds it

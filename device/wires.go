@@ -176,7 +176,7 @@ func (l *wireLine) Read(ctx context.Context) (Chunk, error) {
 func (l *wireLine) readOnce(longest time.Duration) (Chunk, error) {
 	l.use.Lock()
 	defer l.use.Unlock()
-	if l.isClosing() {
+	if isClosed(l.closing) {
 		return Chunk{}, l.fail(ErrClosed)
 	}
 	records, err := l.step(longest)
@@ -333,7 +333,7 @@ func ofChip(err error) error {
 func (l *wireLine) active() (uint16, error) {
 	l.use.Lock()
 	defer l.use.Unlock()
-	if l.isClosing() {
+	if isClosed(l.closing) {
 		return 0, l.fail(ErrClosed)
 	}
 	now, err := levels(l.kernel, l.fd, len(l.wires))
@@ -341,15 +341,6 @@ func (l *wireLine) active() (uint16, error) {
 		return 0, l.fail(err)
 	}
 	return now, nil
-}
-
-func (l *wireLine) isClosing() bool {
-	select {
-	case <-l.closing:
-		return true
-	default:
-		return false
-	}
 }
 
 // Close is Line's. It waits for the step that is under way.
