@@ -23,6 +23,7 @@ import (
 
 const (
 	built = "../../dist/.vm-arm64" // by build
+	disk  = built + "/disk.img"    // the table's, kept until the next run
 
 	bootPatience = 4 * time.Minute // 14 s on an idle machine with two cores
 	patience     = 2 * time.Minute // what takes a second at a table takes ten here
@@ -43,24 +44,25 @@ type machine struct {
 	conns   []net.Conn    // all that were dialled
 }
 
-// boot starts QEMU from the disk in dir. The guest reaches nothing but the
-// broker at the port, as 10.0.2.100:1883.
-func boot(t testing.TB, dir, brokerPort string) *machine {
+// boot starts QEMU from the disk, with its sockets in dir. The guest reaches nothing but the
+// broker at the port, as 10.0.2.100:1883. In the boxes with these numbers lies a
+// card.
+func boot(t testing.TB, dir, brokerPort, filled string) *machine {
 	t.Helper()
-	m := &machine{t: t, dir: dir, console: &console{}, exited: make(chan struct{}), begun: time.Now()}
+	m := &machine{t: t, dir: dir, console: newConsole(t), exited: make(chan struct{}), begun: time.Now()}
 	socket := func(id string) string {
 		return fmt.Sprintf("socket,id=%s,path=%s,server=on,wait=off", id, m.path(id))
 	}
 	m.cmd = exec.Command("qemu-system-aarch64", "-accel", "tcg", "-machine", "virt", "-cpu", "cortex-a72", "-m", "512", "-smp", "2",
 		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
 		"-kernel", filepath.Join(built, "vmlinuz"), "-initrd", filepath.Join(built, "initrd.gz"),
-		"-append", "console=ttyAMA0 quiet panic=-1 net.ifnames=0 systemd.show_status=0 systemd.journald.forward_to_console=1",
+		"-append", "console=ttyAMA0 quiet panic=-1 net.ifnames=0 systemd.show_status=0 systemd.journald.forward_to_console=1 filled="+filled,
 		"-serial", "stdio",
 		"-device", "qemu-xhci,id=xhci", "-chardev", socket("line"), "-device", adapter,
 		"-device", "virtio-serial-pci", "-chardev", socket("mover"), "-device", "virtserialport,chardev=mover,name=mover",
 		"-netdev", "user,id=net,restrict=on,guestfwd=tcp:10.0.2.100:1883-cmd:busybox nc 127.0.0.1 "+brokerPort,
 		"-device", "virtio-net-pci,netdev=net,romfile=",
-		"-drive", "file="+filepath.Join(dir, "disk.img")+",if=none,id=disk,format=raw,cache=writeback", "-device", "virtio-blk-pci,drive=disk",
+		"-drive", "file="+disk+",if=none,id=disk,format=raw,cache=writeback", "-device", "virtio-blk-pci,drive=disk",
 		"-qmp", "unix:"+m.path("qmp")+",server=on,wait=off")
 	m.cmd.Stdout, m.cmd.Stderr = m.console, m.console
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // a test that is killed leaves nothing behind
@@ -138,8 +140,8 @@ func (m *machine) must(command string) string {
 	return out
 }
 
-// write puts a text into a file of the guest, and on its disk.
-func (m *machine) write(path, text string) {
+// put writes a text into a file of the guest, and on its disk.
+func (m *machine) put(path, text string) {
 	m.t.Helper()
 	m.must(fmt.Sprintf("base64 -d <<<%s >%s && sync %s", base64.StdEncoding.EncodeToString([]byte(text)), path, path))
 }
@@ -182,7 +184,7 @@ func wait(exited <-chan struct{}, within time.Duration, f func() error) error {
 // fatalf ends the test with the guest's last words.
 func (m *machine) fatalf(format string, args ...any) {
 	m.t.Helper()
-	m.t.Fatalf("%s\nthe guest's console ends:\n%s", fmt.Sprintf(format, args...), m.console)
+	m.t.Fatalf("%s\nthe guest's console, all of it in dist/.vm-arm64/console, ends:\n%s", fmt.Sprintf(format, args...), m.console)
 }
 
 // adapter is the reader's USB cable, ftdi_sio to the guest.
@@ -265,16 +267,29 @@ func (q *qmp) event(name string) {
 	delete(q.seen, name)
 }
 
-// console keeps what the guest says; its last lines are shown when it fails.
+// console keeps what the guest says; its last lines are shown when it fails, and
+// all of it stays in a file.
 type console struct {
-	mu sync.Mutex
-	b  bytes.Buffer
+	mu   sync.Mutex
+	b    bytes.Buffer
+	file *os.File
+}
+
+func newConsole(t testing.TB) *console {
+	t.Helper()
+	f, err := os.OpenFile(filepath.Join(built, "console"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return &console{file: f}
 }
 
 func (c *console) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.b.Write(p)
+	c.b.Write(p)
+	return c.file.Write(p)
 }
 
 func (c *console) String() string {

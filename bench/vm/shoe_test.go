@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -78,36 +79,79 @@ func capture(t testing.TB, times int) []telegram {
 	return all
 }
 
-// send writes telegrams at a shoe's pace until ctx ends or the line breaks.
+// send writes telegrams at a shoe's pace, and lays each card into its box once
+// the host has heard of it, until ctx ends or the power goes.
 func (tb *table) send(ctx context.Context, telegrams []telegram) error {
 	for _, t := range telegrams {
-		before, sent := tb.witness.received(), time.Time{}
-		rest := t.bytes
-		for len(rest) > 0 {
-			n := len(rest)
-			if next := bytes.IndexByte(rest[1:], stx); next >= 0 {
-				n = next + 1
+		before := tb.witness.received()
+		sent, err := tb.write(ctx, t.bytes)
+		if err != nil {
+			return err
+		}
+		for _, in := range t.in {
+			if in.Kind == round.InCard && tb.witness.heard(ctx, before) == nil {
+				tb.echoes = append(tb.echoes, tb.witness.after(before).Sub(sent))
 			}
-			tb.line.SetWriteDeadline(time.Now().Add(patience))
-			if _, err := tb.line.Write(rest[:n]); err != nil {
-				return fmt.Errorf("reader's line: %w", err)
-			}
-			if sent.IsZero() {
-				sent = time.Now()
-			}
-			rest = rest[n:]
-			if err := pause(ctx, copyGap); err != nil {
+			if err := tb.lay(in); err != nil {
 				return err
 			}
 		}
 		if err := pause(ctx, telegramGap); err != nil {
 			return err
 		}
-		if came := tb.witness.after(before); !came.IsZero() {
-			tb.echoes = append(tb.echoes, came.Sub(sent))
-		}
 	}
 	return nil
+}
+
+// write sends a telegram's bytes, its copies at their distance, and returns when
+// the first one was written.
+func (tb *table) write(ctx context.Context, rest []byte) (sent time.Time, err error) {
+	for len(rest) > 0 {
+		n := len(rest)
+		if next := bytes.IndexByte(rest[1:], stx); next >= 0 {
+			n = next + 1
+		}
+		tb.line.SetWriteDeadline(time.Now().Add(patience))
+		if _, err := tb.line.Write(rest[:n]); err != nil {
+			return sent, fmt.Errorf("reader's line: %w", err)
+		}
+		if sent.IsZero() {
+			sent = time.Now()
+		}
+		rest = rest[n:]
+		if err := pause(ctx, copyGap); err != nil {
+			return sent, err
+		}
+	}
+	return sent, nil
+}
+
+// lay moves the cards in the boxes as a dealer does who has just seen in happen.
+func (tb *table) lay(in round.Input) error {
+	switch {
+	case in.Kind == round.InCard && in.To.Side() != 0 && in.Outside == 0:
+		box := int(in.To-round.ToPlayer)*3 + int(in.Pos) - 1
+		tb.filled[box] = true
+		_, err := tb.do(fmt.Sprintf("pull %d up", box))
+		return err
+	case in.Kind == round.InVerdict, in.Kind == round.InReader:
+		all := tb.inBoxes()
+		tb.filled = [6]bool{}
+		_, err := tb.do("for i in " + strings.ReplaceAll(all, ",", " ") + "; do pull $i down; done")
+		return err
+	}
+	return nil
+}
+
+// inBoxes are the numbers of the boxes in which a card lies, P1 P2 P3 B1 B2 B3.
+func (tb *table) inBoxes() string {
+	var all []string
+	for i, is := range tb.filled {
+		if is {
+			all = append(all, fmt.Sprint(i))
+		}
+	}
+	return strings.Join(all, ",")
 }
 
 // latency sums up how long the telegrams took to the host.

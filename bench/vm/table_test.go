@@ -22,6 +22,7 @@
 package vm
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -33,6 +34,7 @@ import (
 	"testing"
 	"time"
 
+	"shoed/mqtt"
 	"shoed/round"
 )
 
@@ -47,7 +49,7 @@ const (
 
 	// Under these the real capture holds its 16 rounds: it begins in mid-shoe,
 	// has a shoe without a cut card, and a start in mid-round.
-	captureRules = `"burn=unchecked", "reader.gap=void", "shoe.change_unproven=accept", "round_start=reader"`
+	captureRules = `"burn=unchecked", "reader.gap=void", "shoe.change_unproven=accept", "round_start=reader", "placement=presence"`
 
 	config = `rules = [` + captureRules + `]
 [table]
@@ -55,6 +57,11 @@ site = "` + site + `"
 id = "` + tableID + `"
 [reader]
 device = "usb:0403:6001:SHOE01"
+[boxes]
+device = "gpio:boxes"
+lines = ["P1=P1", "P2=P2", "P3=P3", "B1=B1", "B2=B2", "B3=B3"]
+active = "high"
+bias = "as-is" # another one moves the simulated line
 [mqtt]
 servers = ["mqtt://10.0.2.100:1883"]
 listen = "off"
@@ -71,6 +78,7 @@ type table struct {
 	witness *witness
 	shoe    []telegram // the capture, twice
 	open    []bool
+	filled  [6]bool         // boxes in which a card lies
 	said    int             // telegrams of the shoe that are in the journal
 	answers int             // those that were accepted
 	echoes  []time.Duration // from a telegram's last byte to an event at the host
@@ -95,8 +103,8 @@ func TestTable(t *testing.T) {
 	if testing.Short() {
 		*cuts = 1
 	}
-	tb.wires()
 	tb.replug()
+	tb.chipAway()
 	for left := *cuts; left > 0; left-- {
 		tb.powerCut(left)
 	}
@@ -104,6 +112,9 @@ func TestTable(t *testing.T) {
 		tb.deal(len(tb.shoe) / 2)
 		tb.sixteenRounds()
 		tb.stuck()
+		tb.deal(tb.said + 4)
+		tb.chipAway()
+		tb.deal(tb.nextEnd())
 		tb.replugInRound()
 	}
 	tb.check()
@@ -112,14 +123,14 @@ func TestTable(t *testing.T) {
 
 func newTable(t *testing.T) *table {
 	dir := t.TempDir()
-	if out, err := exec.Command("cp", "--sparse=always", filepath.Join(built, "fresh.img"), filepath.Join(dir, "disk.img")).CombinedOutput(); err != nil {
+	if out, err := exec.Command("cp", "--sparse=always", filepath.Join(built, "fresh.img"), disk).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s: make vm-test builds it", err, out)
 	}
 	tb := &table{dir: dir, chance: rand.New(rand.NewPCG(*seed, 1)), broker: startMosquitto(t, dir), shoe: capture(t, 2)}
 	tb.open = open(tb.shoe)
 	tb.witness = watch(t, tb.broker.url())
 	begun := time.Now()
-	tb.machine = boot(t, dir, tb.broker.port)
+	tb.machine = boot(t, dir, tb.broker.port, "")
 	tb.figure("first boot: %s to the guest's first program", since(begun))
 	return tb
 }
@@ -131,7 +142,7 @@ func (tb *table) install() {
 	tb.must("dpkg -i /root/shoed_*.deb")
 	tb.figure("dpkg -i: %s, the daemon running", since(begun))
 	tb.must("[[ $(shoed version | head -1) == 'shoed 0.0.1' ]] && systemctl is-active shoed && systemctl is-enabled shoed")
-	tb.write("/etc/shoed/shoed.toml", config)
+	tb.put("/etc/shoed/shoed.toml", config)
 	begun = time.Now()
 	tb.must("shoed restart --config /etc/shoed/shoed.toml")
 	tb.serves("the configured table")
@@ -145,15 +156,21 @@ func (tb *table) serves(what string) {
 	tb.eventually(what+" with its reader", patience, func() error { return tb.witness.reader("up") })
 }
 
-// wires proves that the mover moves the lines of the simulated chip.
-func (tb *table) wires() {
+// chipAway takes the boxes' GPIO chip away and brings it back, with the cards
+// still in the boxes.
+func (tb *table) chipAway() {
 	tb.t.Helper()
-	for _, to := range []string{"down", "up"} {
-		want := map[string]string{"down": "0", "up": "1"}[to]
-		if got := tb.must("pull 0 " + to + "; level 0"); got != want {
-			tb.fatalf("gpio-sim: line 0 pulled %s reads %q", to, got)
-		}
-	}
+	tb.must("unplug_chip")
+	begun := time.Now()
+	tb.stands("sensors.lost", "active")
+	gone := since(begun)
+	tb.must("plug_chip " + tb.inBoxes())
+	begun = time.Now()
+	tb.stands("sensors.lost", "returned")
+	back := since(begun)
+	tb.answer("ack alert=" + tb.witness.number("sensors.lost"))
+	tb.stands("sensors.lost", "")
+	tb.figure("GPIO chip removed with cards in boxes %q: the host is told after %s, of its return after %s", tb.inBoxes(), gone, back)
 }
 
 // deal sends the shoe's telegrams up to one, not included, and waits until they
@@ -163,10 +180,10 @@ func (tb *table) deal(to int) {
 	if err := tb.send(context.Background(), tb.shoe[tb.said:to]); err != nil {
 		tb.fatalf("%v", err)
 	}
-	tb.eventually("the shoe's telegrams in the journal", patience, func() error {
-		tb.read()
-		if tb.said != to {
-			return fmt.Errorf("%d of %d are there", tb.said, to)
+	tb.eventually("the shoe's telegrams and the boxes in the journal", patience, func() error {
+		x := tb.read()
+		if tb.said != to || x.filled != tb.filled {
+			return fmt.Errorf("%d of %d are there, cards in boxes %v of %v", tb.said, to, x.filled, tb.filled)
 		}
 		return nil
 	})
@@ -204,7 +221,7 @@ func (tb *table) follows(got []round.Input) error {
 		for i, in := range want {
 			if g := got[i]; g.Kind != in.Kind || g.To != in.To || g.Pos != in.Pos || g.Reader != in.Reader || g.Verdict != in.Verdict ||
 				g.Card != in.Card && g.Card != round.Masked {
-				return fmt.Errorf("telegram %d says %+v, and the journal has %+v", tb.said, in, g)
+				return fmt.Errorf("telegram %d says %s, and the journal has %s", tb.said, in.AppendText(nil), g.AppendText(nil))
 			}
 		}
 		got = got[len(want):]
@@ -251,15 +268,15 @@ func (tb *table) powerCut(left int) {
 	if at > tb.said {
 		tb.deal(at)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(tb.chance.Int64N(int64(2*telegramGap))))
-	tb.send(ctx, tb.shoe[at:min(at+3, len(tb.shoe))])
-	cancel()
+	end := time.AfterFunc(time.Duration(tb.chance.Int64N(int64(time.Second))), func() { tb.cmd.Process.Kill() })
+	tb.send(context.Background(), tb.shoe[at:min(at+3, len(tb.shoe))])
+	end.Stop()
 	tb.cut()
 	tb.waitFor("the broker to miss the table", tb.witness.away)
 	received := tb.witness.forget()
 
 	begun := time.Now()
-	tb.machine = boot(tb.t, tb.dir, tb.broker.port)
+	tb.machine = boot(tb.t, tb.dir, tb.broker.port, tb.inBoxes())
 	tb.serves("the table after the power cut")
 	served := since(begun)
 	x := tb.read()
@@ -276,10 +293,10 @@ func (tb *table) powerCut(left int) {
 // it returns how long it took to be back.
 func (tb *table) resume(begun time.Time) string {
 	tb.t.Helper()
-	tb.eventually("the alert power.mid_round", patience, func() error { return tb.witness.alert("power.mid_round", true) })
+	tb.stands("power.mid_round", "active")
 	back := since(begun)
-	tb.answer("confirm")
-	tb.eventually("power.mid_round answered", patience, func() error { return tb.witness.alert("power.mid_round", false) })
+	tb.answer("confirm alert=" + tb.witness.number("power.mid_round"))
+	tb.stands("power.mid_round", "")
 	return back
 }
 
@@ -301,6 +318,12 @@ func (tb *table) someOpen(left int) int {
 		return tb.said
 	}
 	return in[tb.chance.IntN(len(in))]
+}
+
+// stands waits for an alert to be in a state.
+func (tb *table) stands(code, state string) {
+	tb.t.Helper()
+	tb.eventually("the alert "+code+" "+cmp.Or(state, "gone"), patience, func() error { return tb.witness.alert(code, state) })
 }
 
 func (tb *table) answer(words string) {
@@ -343,10 +366,10 @@ func (tb *table) replugInRound() {
 		tb.fatalf("no round is open %d telegrams into the capture", tb.said)
 	}
 	tb.unplug()
-	tb.eventually("the alert reader.lost", patience, func() error { return tb.witness.alert("reader.lost", true) })
+	tb.stands("reader.lost", "active")
 	tb.plug()
 	tb.eventually("reader up", patience, func() error { return tb.witness.reader("up") })
-	tb.eventually("the alert reader.lost gone", patience, func() error { return tb.witness.alert("reader.lost", false) })
+	tb.eventually("the round void", patience, func() error { return tb.witness.phase(mqtt.PhaseVoid) })
 	if x := tb.read(); x.open || x.voided != 1 {
 		tb.fatalf("a round whose reader was away: open %v, %d void", x.open, x.voided)
 	}
@@ -369,5 +392,5 @@ func (tb *table) check() {
 		tb.t.Errorf("failed in the guest:\n%s", failed)
 	}
 	tb.figure("last byte of a telegram to its first event at the host: %s", tb.latency())
-	tb.figure("in the end: %d events, all received; %d answers", len(x.events), x.answers)
+	tb.figure("in the end: %d events, all received; %d answers; %d cards told in boxes", len(x.events), x.answers, x.placed)
 }

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -130,6 +129,19 @@ func (w *witness) after(n int) time.Time {
 	return time.Time{}
 }
 
+// heard waits a while for an event after the nth.
+func (w *witness) heard(ctx context.Context, n int) error {
+	for late := time.Now().Add(5 * time.Second); time.Now().Before(late); {
+		if w.received() > n {
+			return nil
+		}
+		if err := pause(ctx, time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return errors.New("no event came")
+}
+
 func (w *witness) away() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -157,21 +169,48 @@ func (w *witness) reader(want string) error {
 	return nil
 }
 
-// alert tells whether an alert of the code stands, or not.
-func (w *witness) alert(code string, stands bool) error {
+func (w *witness) phase(want mqtt.Phase) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.state.Phase != want {
+		return fmt.Errorf("the table is %q", w.state.Phase)
+	}
+	return nil
+}
+
+// alert tells whether an alert of the code is in the state: active, acked or
+// returned, or "" when none stands.
+func (w *witness) alert(code, state string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.alerts == nil {
 		return errors.New("no alerts were told")
 	}
-	var codes []string
+	now := ""
+	var all []string
 	for i := range w.alerts.Items {
-		codes = append(codes, w.alerts.Items[i].Code)
+		a := &w.alerts.Items[i]
+		all = append(all, a.Code+" "+a.State)
+		if a.Code == code {
+			now = a.State
+		}
 	}
-	if slices.Contains(codes, code) != stands {
-		return fmt.Errorf("standing alerts %q", codes)
+	if now != state {
+		return fmt.Errorf("standing alerts %q", all)
 	}
 	return nil
+}
+
+// number is that of the standing alert of a code.
+func (w *witness) number(code string) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range w.alerts.Items {
+		if a := &w.alerts.Items[i]; a.Code == code {
+			return strings.TrimPrefix(a.Alert, tableID+"-")
+		}
+	}
+	return ""
 }
 
 // exported is a journal as shoed journal export prints it.
@@ -182,6 +221,8 @@ type exported struct {
 	open    bool // a round is in hand
 	decided []string
 	voided  int
+	filled  [6]bool // boxes with a card, as the sensors told
+	placed  int     // how often one was told
 }
 
 func parseExport(text string) (*exported, error) {
@@ -217,6 +258,11 @@ func (x *exported) input(in round.Input) {
 	switch in.Kind {
 	case round.InAnswer:
 		x.answers++
+	case round.InPlaced:
+		x.filled[in.Box-round.P1] = true
+		x.placed++
+	case round.InLifted:
+		x.filled[in.Box-round.P1] = false
 	case round.InCard, round.InShow, round.InCut, round.InReader, round.InVerdict, round.InFault, round.InLock, round.InSetting, round.InShoe, round.InUnread:
 		x.inputs = append(x.inputs, in)
 	}
