@@ -1,6 +1,6 @@
 # make check   what must hold before a commit: format, vet, staticcheck, tidy, builds for every target
 # make test    installs what the tests need (Debian: mosquitto, python3-paho-mqtt) and runs them all
-# make arm-test the rules, decoders and journal as ARMv6 and arm64 programs, under an emulator (Debian: qemu-user-static)
+# make arm-test the rules, decoders, journal and wires as ARMv6 and arm64 programs, under an emulator (Debian: qemu-user-static)
 # make disk-test  a disk that is slow, and one that the kernel has made read-only (Debian: strace)
 # make bench   measures; nothing here passes or fails
 # make deb     Debian packages for amd64, arm64 and armhf, into dist/
@@ -82,6 +82,7 @@ arm-test:
 	@sh .ci/deps arm
 	CGO_ENABLED=0 GOOS=linux GOARCH=arm GOARM=6 $(GO) test -short -timeout 10m -exec qemu-arm-static $(EMULATED)
 	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 $(GO) test -short -timeout 10m -exec qemu-aarch64-static $(EMULATED)
+	CGO_ENABLED=0 GOOS=linux GOARCH=arm GOARM=6 $(GO) test -short -timeout 10m -exec qemu-arm-static -run 'Wire|Lamp|Pin|Chip|Chatter' ./device
 
 race: deps
 	$(GO) test -race -timeout 20m ./...
