@@ -169,7 +169,7 @@ func subscribe(b *testing.B, server string, qos byte) <-chan told {
 func path(b *testing.B, tb *table, got <-chan told) {
 	tb.plug()
 	tb.running()
-	eventually(b, "the port open", func() bool { return strings.Contains(tb.log.String(), "code=reader.up") })
+	eventually(b, "the port open", func() bool { return strings.Contains(tb.log.String(), "code=device.up") })
 	disk, err := os.Create(filepath.Join(tb.dir, "journal", "probe"))
 	if err != nil {
 		b.Fatal(err)

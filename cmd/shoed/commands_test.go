@@ -374,7 +374,7 @@ func TestReaderOrders(t *testing.T) {
 		t.Errorf("a pit supervisor locks: %+v", r)
 	}
 	tb.unplug()
-	eventually(t, "the line is gone", func() bool { return strings.Contains(tb.log.String(), "code=reader.down") })
+	eventually(t, "the line is gone", func() bool { return strings.Contains(tb.log.String(), "code=device.down") })
 	unlock := command(t, map[string]bool{"off": true})
 	c.send("tess", "reader-lock", unlock)
 	if r := c.replied(unlock.CmdID, 2); r.Status != mqtt.Failed {

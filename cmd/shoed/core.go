@@ -325,14 +325,14 @@ func (c *core) signal(ctx context.Context, s device.Signal) error {
 		if from == c.inUse() {
 			c.draw = drawGate{} // it may have lost its power
 		}
-		c.tell(slog.LevelInfo, from.code("up"), "connected", "device", from.name)
+		c.tell(slog.LevelInfo, "device.up", "connected", "device", from.name)
 		return c.take(ctx, c.link(from, at, true))
 	case device.Down:
 		from.up = false
-		c.tell(slog.LevelWarn, from.code("down"), "not connected", "device", from.name, "cause", s.Cause)
+		c.tell(slog.LevelWarn, "device.down", "not connected", "device", from.name, "cause", s.Cause)
 		return c.take(ctx, c.link(from, at, false))
 	case device.Lost:
-		c.tell(slog.LevelError, from.code("overflow"), "bytes were lost: they came faster than they could be kept", "device", from.name, "bytes", s.LostBytes)
+		c.tell(slog.LevelError, "device.overflow", "bytes were lost: they came faster than they could be kept", "device", from.name, "bytes", s.LostBytes)
 		if from.reads == scanner.Cards { // sensors tell their levels again
 			return c.take(ctx, round.Input{At: at, Kind: round.InReader, Reader: round.ReaderGap})
 		}
@@ -558,7 +558,7 @@ func (c *core) sayRefused(s *source) {
 	}
 	if total > s.refused {
 		s.refused = total
-		c.tell(slog.LevelWarn, s.code("refused"), "frames refused, counted since the start of the journal", counts...)
+		c.tell(slog.LevelWarn, "device.refused", "frames refused, counted since the start of the journal", counts...)
 	}
 }
 

@@ -109,7 +109,7 @@ func TestDeviceServerRestarts(t *testing.T) {
 		t.Error(err)
 	}
 	tb.verify()
-	for _, want := range []string{"code=reader.down", "code=reader.up", "tcp://" + address + ": connection lost: the device server closed the connection"} {
+	for _, want := range []string{"code=device.down", "code=device.up", "tcp://" + address + ": connection lost: the device server closed the connection"} {
 		if !strings.Contains(tb.log.String(), want) {
 			t.Errorf("the log lacks %q:\n%s", want, tb.log)
 		}

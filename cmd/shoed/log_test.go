@@ -254,7 +254,7 @@ func TestJournalLog(t *testing.T) {
 		go func() { tb.exited <- cmd.Wait() }()
 		if journal {
 			said(`<6>msg=starting code=starting version=`)
-			said(`<4>msg="reader not connected" code=reader.down device=reader cause=`)
+			said(`<4>msg="not connected" code=device.down device=reader cause=`)
 			said(`<7>msg=.* listener`)
 		} else {
 			said(`{"time":"[^"]*","level":"INFO","msg":"starting","code":"starting",`)

@@ -131,7 +131,7 @@ func TestUnplugged(t *testing.T) {
 		t.Error(err)
 	}
 	tb.verify()
-	for _, want := range []string{"code=reader.down", "code=reader.up", tb.port()} {
+	for _, want := range []string{"code=device.down", "code=device.up", tb.port()} {
 		if !strings.Contains(tb.log.String(), want) {
 			t.Errorf("the log lacks %q:\n%s", want, tb.log)
 		}
@@ -198,7 +198,7 @@ func TestNoise(t *testing.T) {
 		out, _, err := shoedCommand("journal", "export", tb.file())
 		return err == nil && strings.Contains(out, `"hand":"banker","pos":1,"card":"7c"`)
 	})
-	eventually(t, "the log to count what was refused", func() bool { return strings.Contains(tb.log.String(), "code=reader.refused") })
+	eventually(t, "the log to count what was refused", func() bool { return strings.Contains(tb.log.String(), "code=device.refused") })
 	if log := tb.log.String(); regexp.MustCompile(`\b(7c|2s|Kc)\b`).MatchString(log) {
 		t.Errorf("a card is in the log:\n%s", log)
 	}
@@ -262,7 +262,7 @@ func TestOverflow(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "reader.gap", auditor.see(func(a *witness) bool { return a.state.Paused != nil && a.state.Paused.Code == "reader.gap" }))
-	eventually(t, "the log to say what was lost", func() bool { return strings.Contains(tb.log.String(), "code=reader.overflow") })
+	eventually(t, "the log to say what was lost", func() bool { return strings.Contains(tb.log.String(), "code=device.overflow") })
 	if err := tb.stop(); err != nil {
 		t.Error(err)
 	}
@@ -437,7 +437,7 @@ func TestPortProblems(t *testing.T) {
 	first := newTable(t, "")
 	first.plug()
 	first.running()
-	eventually(t, "the port in use", func() bool { return strings.Contains(first.log.String(), "code=reader.up") })
+	eventually(t, "the port in use", func() bool { return strings.Contains(first.log.String(), "code=device.up") })
 	second := newTable(t, "")
 	if err := os.Symlink(first.line.Path, second.port()); err != nil {
 		t.Fatal(err)
@@ -445,7 +445,7 @@ func TestPortProblems(t *testing.T) {
 	second.running()
 	eventually(t, "the log to say who holds the port", func() bool {
 		log := second.log.String()
-		return strings.Contains(log, "code=reader.down") && strings.Contains(log, "in use")
+		return strings.Contains(log, "code=device.down") && strings.Contains(log, "in use")
 	})
 	if err := second.stop(); err != nil {
 		t.Error(err)

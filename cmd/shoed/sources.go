@@ -67,14 +67,6 @@ func openSources(cfg *config.Config, o scanner.Options) ([]*source, error) {
 	return all, wrong
 }
 
-// code is a log's for one of its sources: all readers have the same.
-func (s *source) code(what string) string {
-	if s.reads == scanner.Cards {
-		return "reader." + what
-	}
-	return s.name + "." + what
-}
-
 // source finds one by its name, "" being the first; nil when the configuration
 // knows it no more.
 func (c *core) source(name string) *source {

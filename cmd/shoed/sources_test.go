@@ -118,7 +118,7 @@ func TestOtherReader(t *testing.T) {
 		tb.kill()
 		tb.rewrite("[reader]", "[reader]\n"+other)
 		tb.listening()
-		eventually(t, "its line", func() bool { return strings.Contains(tb.log.String(), "code=reader.up") })
+		eventually(t, "its line", func() bool { return strings.Contains(tb.log.String(), "code=device.up") })
 		eventually(t, "the question", auditor.see(func(a *witness) bool { return a.state.Paused != nil && a.state.Paused.Code == "power.mid_round" }))
 		if err := tb.answer("confirm"); err != nil {
 			t.Fatal(err)
