@@ -35,8 +35,8 @@ type Desk struct {
 // DrillOptions of a Drill.
 type DrillOptions struct {
 	Seed  uint64
-	Speed float64 // of table time; 2 is twice as fast as life
-	Sleep func(ctx context.Context, d time.Duration) error
+	Speed float64                                          // of table time; 2 is twice as fast as life
+	Sleep func(ctx context.Context, d time.Duration) error // nil is real time; NoSleep is none
 
 	Shoe, Spare  *Plug
 	Tags         *Plug // of the readers in the boxes
@@ -97,12 +97,15 @@ const (
 	pressTime = 150 * time.Millisecond // of a button
 	drillStep = 50 * time.Millisecond  // in real life, by which table time goes on
 	takeWait  = 20 * time.Second       // in real life, for what the daemon has to do
-	look      = time.Millisecond       // in real life, before it is looked at again
+	look      = 200 * time.Microsecond // in real life, before it is looked at again
 	planTries = 100_000                // shuffles until a round has the shape that a fault asks for; one in a thousand has
 )
 
 // NewDrill is a table that has no shoe yet.
 func NewDrill(o DrillOptions) *Drill {
+	if o.Sleep == nil {
+		o.Sleep = sleep
+	}
 	return &Drill{o: o, begun: time.Now(), seq: '0', chance: rand.New(rand.NewPCG(o.Seed, 4)),
 		table: newTable(Fitting{}.setting(), drillDecks, drillBehind, o.Seed)}
 }

@@ -238,13 +238,16 @@ func TestFaults(t *testing.T) {
 		if err != nil || !seen {
 			t.Fatalf("%s: %t, %v", f.Name, seen, err)
 		}
-		for _, c := range d.raised {
+		d.mu.Lock()
+		raised := slices.Clone(d.raised)
+		d.mu.Unlock()
+		for _, c := range raised {
 			if !slices.Contains(f.Codes(), c) {
 				t.Errorf("%s: %s was raised too", f.Name, c)
 			}
 		}
 		if state := d.desk().Table(); state.Round.Open || state.PausedBy != 0 {
-			t.Fatalf("%s: the table does not go on: round open %t, paused by %s, raised %v", f.Name, state.Round.Open, state.PausedBy, d.raised)
+			t.Fatalf("%s: the table does not go on: round open %t, paused by %s, raised %v", f.Name, state.Round.Open, state.PausedBy, raised)
 		}
 	}
 }

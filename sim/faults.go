@@ -191,12 +191,21 @@ var machineFaults = []Fault{
 	{Name: "power-cut", Happens: "the controller starts again in mid-round", Code: round.PowerMidRound, Made: ByMachine,
 		Does: "confirms the cards", replies: []Reply{reply(round.PowerMidRound, "confirm")}, at: middle, make: before(round.Input{Kind: round.InRestart})},
 	machineFault("full-disk", "the journal could not be written for a while", round.StorageLost, ByTelling, round.JournalDevice),
-	machineFault("no-broker", "the message broker is away", round.BrokerLost, ByMachine, round.BrokerDevice),
+	{Name: "no-broker", Happens: "the message broker is away", Code: round.BrokerLost, Made: ByMachine,
+		Does: "acknowledges", replies: []Reply{reply(round.BrokerLost, "ack")}, at: once, make: noBroker, cure: back(round.BrokerDevice)},
 	machineFault("no-clock", "the controller's clock is not set", round.ClockUnset, ByTelling, round.ClockDevice),
 	machineFault("low-voltage", "the controller's supply voltage is low", round.PowerLow, ByMachine, round.PowerDevice),
 	machineFault("certificate", "the certificate for the broker ends soon", round.CertificateExpires, ByTelling, round.CertificateDevice),
 	machineFault("kept-command", "the broker gives a command that it had kept", round.CommandRetained, ByMachine, round.CommandsDevice),
-	machineFault("second-table", "another process publishes under this table's name", round.DuplicateTable, ByMachine, round.PublisherDevice),
+	{Name: "second-table", Happens: "another process publishes under this table's name", Code: round.DuplicateTable, Made: ByMachine,
+		Does: "finds the other", with: []round.Code{round.BrokerLost}, // this one is silent for a while
+		replies: []Reply{reply(round.DuplicateTable, "ack")}, at: once, make: before(link(round.PublisherDevice, false)), cure: back(round.PublisherDevice)},
+}
+
+// noBroker: it is missed only after a while.
+func noBroker(p *play, at int) {
+	before(link(round.BrokerDevice, false))(p, at)
+	p.mark(p.find(draw, at)-1, 12*time.Second)
 }
 
 func machineFault(name, happens string, code round.Code, made Making, device string) Fault {
