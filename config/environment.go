@@ -33,7 +33,7 @@ func environment(env []string) source {
 		k, known := byName[name]
 		if !known {
 			hint := "unset it"
-			if n := nearest(strings.TrimPrefix(name, prefix), names); n != "" {
+			if n := Nearest(strings.TrimPrefix(name, prefix), names); n != "" {
 				hint = "did you mean " + prefix + n + "?"
 			}
 			s.problems = append(s.problems, Problem{at, "", "no such setting; " + hint})

@@ -64,9 +64,9 @@ func newError(problems []Problem) *Error {
 	return &Error{problems}
 }
 
-// nearest returns the name that the word was probably meant to be, or "". Of
+// Nearest returns the name that the word was probably meant to be, or "". Of
 // dotted names the last part alone counts too, for keys in a wrong section.
-func nearest(word string, names []string) string {
+func Nearest(word string, names []string) string {
 	const longest = 64 // the longest key has half of it; no word beyond is a slip
 	if len(word) > longest {
 		return ""

@@ -253,7 +253,7 @@ func advice(name string) string {
 	for k := range keys() {
 		names = append(names, k.path)
 	}
-	if n := nearest(name, names); n != "" {
+	if n := Nearest(name, names); n != "" {
 		return "did you mean " + n + "?"
 	}
 	return "remove it, or see the example for the names there are"

@@ -59,6 +59,17 @@ func (a Account) connect(ctx context.Context) (*visit, error) {
 	return v, nil
 }
 
+// Put publishes one message as it is: what any other program at the broker could
+// do to a table, to show what becomes of it. It returns once the broker has it.
+func Put(ctx context.Context, a Account, topic string, retained bool, body []byte) error {
+	v, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer v.leave()
+	return v.publish(ctx, topic, retained, body)
+}
+
 // leave disconnects.
 func (v *visit) leave() {
 	v.client.Disconnect(0)
@@ -85,8 +96,8 @@ func (v *visit) subscribe(ctx context.Context, filters map[string]byte, got func
 
 // publish returns once the broker has taken the message, which says nothing of
 // the right to send it.
-func (v *visit) publish(ctx context.Context, topic string, body []byte) error {
-	if err := v.await(ctx, v.client.Publish(topic, 1, false, body)); err != nil {
+func (v *visit) publish(ctx context.Context, topic string, retained bool, body []byte) error {
+	if err := v.await(ctx, v.client.Publish(topic, 1, retained, body)); err != nil {
 		return v.wrong(fmt.Errorf("%s: %w", topic, err))
 	}
 	return nil

@@ -57,7 +57,7 @@ func Ask(ctx context.Context, a Account, q Question, got func(Answer) (more bool
 		return err
 	}
 	rights := fmt.Sprintf("check that %s may write %s and read %s", a.User, q.command(a.User), q.reply(a.User))
-	if err := v.publish(ctx, q.command(a.User), body); err != nil {
+	if err := v.publish(ctx, q.command(a.User), false, body); err != nil {
 		return fmt.Errorf("%w; %s", err, rights) // some brokers hang up on who may not write
 	}
 	for {

@@ -261,7 +261,7 @@ func (p *prover) try(ctx context.Context, name string, body []byte, by *ear) (se
 	if p.broken {
 		return sent, false
 	}
-	if err := p.own.publish(ctx, sent.topic, body); err == nil {
+	if err := p.own.publish(ctx, sent.topic, false, body); err == nil {
 		by.wait(ctx, p.Wait, sent, p.own)
 	} else if !p.own.gone() {
 		p.say(Fail, "connection", "%v", err)

@@ -301,6 +301,10 @@ func (c *Code) UnmarshalText(b []byte) error {
 	return nil
 }
 
+// Priority of the code by its rule: 1 stop, 2 before the next round, 3 this shift,
+// 4 noted only. An alert's own may be higher.
+func (c Code) Priority() uint8 { return alertRules[c].priority }
+
 // Answers that clear the code, as game.md lists them.
 func (c Code) Answers() []Do { return alertRules[c].answers }
 
