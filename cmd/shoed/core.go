@@ -38,6 +38,7 @@ type core struct {
 	replay  func(mqtt.Replay) bool  // sends events again; false when it cannot now
 	reread  func() (*change, error) // reads the configuration again; nil without one
 	hangups <-chan os.Signal        // each asks for that; nil for none
+	beside  chan round.Input        // what a demonstration tells that none of its devices can; nil elsewhere
 
 	records  []journal.Record // of the step being made
 	unsaid   []journal.Record // chunks that led to nothing, durable within a second
@@ -284,6 +285,8 @@ func (c *core) run(ctx context.Context, queue *device.Queue, commands <-chan req
 			err = c.command(ctx, r)
 		case <-c.hangups:
 			c.hangup()
+		case in := <-c.beside:
+			err = c.take(ctx, in)
 		case <-limits.C:
 			c.alive()
 			err = c.limits(ctx)

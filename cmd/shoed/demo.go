@@ -31,33 +31,63 @@ type demoOptions struct {
 	speed  float64
 	seed   uint64
 	mqtt   string
+
+	faults   string // a list
+	attended bool
 }
+
+const demoLong = `Demo deals simulated rounds as the telegrams of a real shoe into one end of a
+pseudo-terminal; the real program reads the other end, keeps its journal in a
+temporary directory and publishes on a broker. Everything is marked sim.
+
+With --faults things go wrong at the table, one a round, so that each alert is
+seen, and what a supervisor does then:
+
+  shoed demo --faults list
+  shoed demo --faults wrong-box,reader.lost
+  shoed demo --faults all --speed 100
+  shoed demo --faults call --attended
+
+The table then has switches in its boxes and a dealer's panel, and is dealt from
+one deck, so that a shoe soon ends.`
 
 func demoCommand() *cobra.Command {
 	var o demoOptions
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Run a whole table with a simulated shoe",
-		Long: `Demo deals simulated rounds as the telegrams of a real shoe into one end of a
-pseudo-terminal; the real program reads the other end, keeps its journal in a
-temporary directory and publishes on a broker. Everything is marked sim.`,
-		Args: args(cobra.NoArgs),
+		Long:  demoLong,
+		Args:  args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case o.rounds < 0:
 				return usageError{fmt.Errorf("--rounds %d: want 0 (until stopped) or more", o.rounds)}
+			case o.faults != "" && cmd.Flags().Changed("rounds"), o.faults == "" && o.attended:
+				return usageError{errors.New("--rounds goes without --faults, --attended only with it")}
 			case !(o.speed > 0 && o.speed <= maxSpeed):
 				return usageError{fmt.Errorf("--speed %v: want more than 0, at most %d", o.speed, maxSpeed)}
+			}
+			if o.faults == "list" {
+				return listFaults(cmd.OutOrStdout())
 			}
 			if !cmd.Flags().Changed("seed") {
 				o.seed = rand.Uint64N(1 << 32)
 			}
-			return runDemo(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			if o.faults == "" {
+				return runDemo(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			}
+			faults, err := chooseFaults(o.faults)
+			if err != nil {
+				return usageError{err}
+			}
+			return runFaults(cmd.Context(), o, faults, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	cmd.Flags().IntVar(&o.rounds, "rounds", 0, "stop after so many rounds; 0 goes on until stopped")
 	cmd.Flags().Float64Var(&o.speed, "speed", 10, "times faster than life; all time limits with it")
 	cmd.Flags().Uint64Var(&o.seed, "seed", 0, "deal the same cards again; by default other ones each time")
+	cmd.Flags().StringVar(&o.faults, "faults", "", "show these faults and end: names or codes of alerts, comma between; all; list prints what there is")
+	cmd.Flags().BoolVar(&o.attended, "attended", false, "with --faults: whoever sits here answers the alerts")
 	cmd.Flags().StringVar(&o.mqtt, "mqtt", "", "address, host:port, of the embedded broker; a broker that already runs there is used instead")
 	return cmd
 }

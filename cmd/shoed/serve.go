@@ -35,6 +35,11 @@ type service struct {
 	sim   bool
 	clock func(time.Time) time.Time // see core
 
+	// The machine's own but in a demonstration of failures; see surround.
+	now   func() time.Time                     // by which the broker is missed
+	after func(time.Duration) <-chan time.Time // how the publisher pauses
+	sysfs string                               // where the kernel tells of the supply
+
 	decoding scanner.Options
 
 	path    string           // of the configuration, "" for none
@@ -61,6 +66,7 @@ type service struct {
 // open brings the journal to its end and connects the parts; nothing runs yet.
 func (s *service) open() error {
 	s.started = time.Now()
+	s.surround()
 	if err := os.MkdirAll(s.cfg.Journal.Dir, 0o750); err != nil {
 		return fmt.Errorf("journal directory: %w", err)
 	}
@@ -81,6 +87,17 @@ func (s *service) open() error {
 		return errors.Join(err, s.close())
 	}
 	return nil
+}
+
+// surround takes the machine for what a demonstration does not give.
+func (s *service) surround() {
+	if s.now == nil {
+		s.now = time.Now
+	}
+	if s.after == nil {
+		s.after = after
+	}
+	s.sysfs = cmp.Or(s.sysfs, sysfs)
 }
 
 func (s *service) openCore() error {
@@ -188,7 +205,7 @@ func (s *service) openMQTT() error {
 		Command:      s.hear,
 		Clock:        clockState, ReaderHealth: s.readerHealth, Readers: s.sourcesHealth, Storage: func() string { return s.core.health.Load().storage }, Machine: s.machine,
 		Replies: s.gate.Counts,
-		Now:     func() time.Time { return s.clock(time.Now()) }, After: after,
+		Now:     func() time.Time { return s.clock(time.Now()) }, After: s.after,
 		Log: s.log,
 	})
 	if err != nil {
@@ -327,7 +344,7 @@ func (s *service) sourcesHealth() map[string]mqtt.ReaderHealth {
 	return s.counted()
 }
 
-func (s *service) machine() mqtt.Machine { return machine(s.cfg.Journal.Dir, sysfs) }
+func (s *service) machine() mqtt.Machine { return machine(s.cfg.Journal.Dir, s.sysfs) }
 
 // wall is the time on the machine's clock, and after is how long pauses last:
 // the only two that a test changes, to step the one and to shorten the other.

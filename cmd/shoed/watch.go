@@ -51,17 +51,17 @@ func (s *service) parts() []part {
 			return 0
 		}
 	}
-	away := time.Now()
+	away := s.now()
 	return []part{
 		{device: round.BrokerDevice, failing: failing(func() bool {
 			if s.publisher.Connected() {
-				away = time.Now()
+				away = s.now()
 			}
-			return time.Since(away) > brokerAway
+			return s.now().Sub(away) > brokerAway
 		})},
 		{device: round.ClockDevice, failing: failing(func() bool { return clockState() == "unset" })},
 		{device: round.PowerDevice, failing: failing(func() bool {
-			low := undervoltage(sysfs)
+			low := undervoltage(s.sysfs)
 			return low != nil && *low
 		})},
 		{device: round.CertificateDevice, failing: func() int { _, at := s.publisher.Expiry(); return nearing(at, time.Now()) }},
