@@ -4,7 +4,6 @@ package vm
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -80,32 +79,32 @@ func capture(t testing.TB, times int) []telegram {
 }
 
 // send writes telegrams at a shoe's pace, and lays each card into its box once
-// the host has heard of it, until ctx ends or the power goes.
-func (tb *table) send(ctx context.Context, telegrams []telegram) error {
-	for _, t := range telegrams {
+// the host has heard of it, up to one, not included, or until the power goes.
+func (tb *table) send(to int) error {
+	for i := tb.said; i < to; i++ {
 		before := tb.witness.received()
-		sent, err := tb.write(ctx, t.bytes)
+		sent, err := tb.write(tb.shoe[i].bytes)
 		if err != nil {
 			return err
 		}
-		for _, in := range t.in {
-			if in.Kind == round.InCard && tb.witness.heard(ctx, before) == nil {
-				tb.echoes = append(tb.echoes, tb.witness.after(before).Sub(sent))
-			}
-			if err := tb.lay(in); err != nil {
+		if tb.shoe[i].in[0].Kind == round.InCard {
+			came, err := tb.witness.heard(before, tb.exited)
+			if err != nil {
 				return err
 			}
+			tb.echoes = append(tb.echoes, came.Sub(sent))
 		}
-		if err := pause(ctx, telegramGap); err != nil {
+		if err := tb.lay(i + 1); err != nil {
 			return err
 		}
+		<-time.After(telegramGap)
 	}
 	return nil
 }
 
 // write sends a telegram's bytes, its copies at their distance, and returns when
 // the first one was written.
-func (tb *table) write(ctx context.Context, rest []byte) (sent time.Time, err error) {
+func (tb *table) write(rest []byte) (sent time.Time, err error) {
 	for len(rest) > 0 {
 		n := len(rest)
 		if next := bytes.IndexByte(rest[1:], stx); next >= 0 {
@@ -119,15 +118,25 @@ func (tb *table) write(ctx context.Context, rest []byte) (sent time.Time, err er
 			sent = time.Now()
 		}
 		rest = rest[n:]
-		if err := pause(ctx, copyGap); err != nil {
-			return sent, err
-		}
+		<-time.After(copyGap)
 	}
 	return sent, nil
 }
 
-// lay moves the cards in the boxes as a dealer does who has just seen in happen.
-func (tb *table) lay(in round.Input) error {
+// lay moves the cards in the boxes as a dealer does who has seen the telegrams up
+// to one, not included.
+func (tb *table) lay(to int) error {
+	for ; tb.laid < to; tb.laid++ {
+		for _, in := range tb.shoe[tb.laid].in {
+			if err := tb.move(in); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (tb *table) move(in round.Input) error {
 	switch {
 	case in.Kind == round.InCard && in.To.Side() != 0 && in.Outside == 0:
 		box := int(in.To-round.ToPlayer)*3 + int(in.Pos) - 1
@@ -162,15 +171,6 @@ func (tb *table) latency() string {
 	slices.Sort(tb.echoes)
 	return fmt.Sprintf("%v at the median, %v at most, of %d", tb.echoes[len(tb.echoes)/2].Round(time.Millisecond),
 		tb.echoes[len(tb.echoes)-1].Round(time.Millisecond), len(tb.echoes))
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
 }
 
 // open tells for each telegram whether a round is in hand for some telegrams

@@ -23,7 +23,6 @@ package vm
 
 import (
 	"cmp"
-	"context"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -80,6 +79,7 @@ type table struct {
 	open    []bool
 	filled  [6]bool         // boxes in which a card lies
 	said    int             // telegrams of the shoe that are in the journal
+	laid    int             // telegrams after which the dealer has moved the cards
 	answers int             // those that were accepted
 	echoes  []time.Duration // from a telegram's last byte to an event at the host
 	figures []string
@@ -177,7 +177,7 @@ func (tb *table) chipAway() {
 // are in the journal.
 func (tb *table) deal(to int) {
 	tb.t.Helper()
-	if err := tb.send(context.Background(), tb.shoe[tb.said:to]); err != nil {
+	if err := tb.send(to); err != nil {
 		tb.fatalf("%v", err)
 	}
 	tb.eventually("the shoe's telegrams and the boxes in the journal", patience, func() error {
@@ -269,7 +269,7 @@ func (tb *table) powerCut(left int) {
 		tb.deal(at)
 	}
 	end := time.AfterFunc(time.Duration(tb.chance.Int64N(int64(time.Second))), func() { tb.cmd.Process.Kill() })
-	tb.send(context.Background(), tb.shoe[at:min(at+3, len(tb.shoe))])
+	tb.send(min(at+3, len(tb.shoe))) // what fails is asked of the journal
 	end.Stop()
 	tb.cut()
 	tb.waitFor("the broker to miss the table", tb.witness.away)
@@ -280,6 +280,9 @@ func (tb *table) powerCut(left int) {
 	tb.serves("the table after the power cut")
 	served := since(begun)
 	x := tb.read()
+	if err := tb.lay(tb.said); err != nil { // what the dealer still held in his hand
+		tb.fatalf("%v", err)
+	}
 	restored := ""
 	if x.open {
 		restored = "; its round is back after " + tb.resume(begun)
@@ -362,7 +365,8 @@ func (tb *table) stuck() {
 func (tb *table) replugInRound() {
 	tb.t.Helper()
 	tb.deal(tb.said + 4)
-	if !tb.read().open {
+	before := tb.read()
+	if !before.open {
 		tb.fatalf("no round is open %d telegrams into the capture", tb.said)
 	}
 	tb.unplug()
@@ -370,8 +374,8 @@ func (tb *table) replugInRound() {
 	tb.plug()
 	tb.eventually("reader up", patience, func() error { return tb.witness.reader("up") })
 	tb.eventually("the round void", patience, func() error { return tb.witness.phase(mqtt.PhaseVoid) })
-	if x := tb.read(); x.open || x.voided != 1 {
-		tb.fatalf("a round whose reader was away: open %v, %d void", x.open, x.voided)
+	if x := tb.read(); x.open || x.voided != before.voided+1 {
+		tb.fatalf("a round whose reader was away: open %v, %d void after %d", x.open, x.voided, before.voided)
 	}
 	tb.figure("unplugged in mid-round: reader.lost, and void once it was back")
 }

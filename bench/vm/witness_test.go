@@ -34,16 +34,12 @@ func watch(t testing.TB, server string) *witness {
 	w := &witness{events: map[uint64]string{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	var ended <-chan error
-	late := time.Now().Add(patience)
-	for {
-		var err error
-		if ended, err = mqtt.Subscribe(ctx, mqtt.Account{Server: server}, site, tableID, w.message); err == nil {
-			break
-		}
-		if time.Now().After(late) {
-			t.Fatalf("the broker, within %v: %v", patience, err)
-		}
-		pause(ctx, 20*time.Millisecond)
+	err := wait(nil, patience, func() (err error) {
+		ended, err = mqtt.Subscribe(ctx, mqtt.Account{Server: server}, site, tableID, w.message)
+		return err
+	})
+	if err != nil {
+		t.Fatalf("the broker: %v", err)
 	}
 	t.Cleanup(func() {
 		cancel()
@@ -119,27 +115,20 @@ func (w *witness) received() int {
 	return len(w.events)
 }
 
-// after is when the first event came of those after n; zero if none has.
-func (w *witness) after(n int) time.Time {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if n < len(w.came) {
-		return w.came[n]
-	}
-	return time.Time{}
-}
-
-// heard waits a while for an event after the nth.
-func (w *witness) heard(ctx context.Context, n int) error {
-	for late := time.Now().Add(5 * time.Second); time.Now().Before(late); {
-		if w.received() > n {
-			return nil
+// heard waits for the first event after n of them, which tells of a card, and
+// returns when it came. A card that the host is not told of is an error, also
+// because the power went.
+func (w *witness) heard(n int, exited <-chan struct{}) (came time.Time, err error) {
+	err = wait(exited, patience, func() error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if len(w.came) <= n {
+			return errors.New("no event of a card that was drawn")
 		}
-		if err := pause(ctx, time.Millisecond); err != nil {
-			return err
-		}
-	}
-	return errors.New("no event came")
+		came = w.came[n]
+		return nil
+	})
+	return came, err
 }
 
 func (w *witness) away() error {
