@@ -316,7 +316,9 @@ func (d *Drill) endShoe(ctx context.Context) error {
 	if err := d.nearEnd(ctx); err != nil {
 		return err
 	}
-	return d.playOut(ctx, d.lastRound(d.table))
+	t := d.table
+	t.shoe.behind = t.shoe.Left() // the cut card comes before the next round
+	return d.deal(ctx)
 }
 
 // nearEnd deals until the cut card may come.
@@ -330,15 +332,6 @@ func (d *Drill) nearEnd(ctx context.Context) error {
 }
 
 const cutMost = 40 // cards behind the cut card (game.md section 5, cut_cards)
-
-// lastRound is a round before which the cut card comes.
-func (d *Drill) lastRound(t *table) *play {
-	p := &play{setting: t.setting, table: t}
-	t.shoe.behind = t.shoe.Left()
-	p.deal()
-	p.round()
-	return p
-}
 
 // runDown deals a shoe without a cut card until too few cards are left.
 func (d *Drill) runDown(ctx context.Context) (*play, int, error) {
@@ -373,19 +366,25 @@ func (d *Drill) playOut(ctx context.Context, p *play) error {
 func (d *Drill) arrange(f *Fault) (*play, int, error) {
 	for range planTries {
 		t := d.table.clone(d.chance.Uint64())
-		if t.shoe != nil {
+		fresh := t.shoe == nil || t.last
+		if fresh {
+			t.shoe = NewShoe(t.cards, int(t.Decks), t.Behind)
+		} else {
 			cards := t.shoe.cards
 			t.cards.Shuffle(len(cards), func(i, j int) { cards[i], cards[j] = cards[j], cards[i] })
 		}
 		if f.stack != nil {
 			f.stack(t, f.at(nil)[0])
 		}
-		var p *play
-		if f.where == atEnd {
-			p = d.lastRound(t)
-		} else {
-			p = t.next()
+		p := &play{setting: t.setting, table: t}
+		switch {
+		case f.where == atEnd:
+			t.shoe.behind = t.shoe.Left()
+		case fresh:
+			p.open(t.shoe)
 		}
+		p.deal()
+		p.round()
 		places := f.at(p)
 		if len(places) == 0 {
 			continue

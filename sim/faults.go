@@ -147,6 +147,8 @@ var readerFaults = []Fault{
 var shoeFaults = []Fault{
 	{Name: "burn", Happens: "one card more is burned than the first card asks for", Code: round.ShoeBurn, Made: ByShoe,
 		Does: "confirms the cards burned", replies: []Reply{reply(round.ShoeBurn, "confirm")}, where: atOpening, at: once, make: saysMore},
+	{Name: "arranged-shoe", Happens: "the cards of a new shoe run from king down to two", Code: round.ShoeSuspectOrder, Made: ByShoe,
+		Does: "nothing: surveillance sees it", where: atOpening, at: once, stack: runningDown, make: func(p *play, _ int) { p.mark(p.find(draw, 0), 0) }},
 	{Name: "early-cut", Happens: "the cut card comes out at the begin of the shoe", Code: round.ShoeCutPosition, Made: ByShoe,
 		Does: "has it placed right in the next shoe", replies: []Reply{reply(round.ShoeCutPosition, "ack")}, where: atOpening, at: once,
 		make: func(p *play, at int) { p.table.last = true; cutHere(p, at) }},
@@ -243,7 +245,19 @@ func putRight(p *play, at int) []beat {
 
 // middle is the second and the third card: before the fourth no insurance is
 // offered, so that nothing but the fault is to be seen.
-func middle(*play) []int     { return span(1, 3) }
+func middle(*play) []int { return span(1, 3) }
+
+// runningDown arranges a shoe: a king asks for ten cards to be burned, so that the
+// two is the first of the round.
+func runningDown(t *table, _ int) {
+	cards := t.shoe.cards
+	for rank := 13; rank >= 2; rank-- {
+		next := len(cards) - 1 - (13 - rank)
+		i := slices.IndexFunc(cards[:next+1], func(c round.Card) bool { return c.Rank() == rank })
+		cards[i], cards[next] = cards[next], cards[i]
+	}
+}
+
 func second(*play) []int     { return span(1, 2) }
 func fourth(*play) []int     { return span(3, 4) }
 func lastCard(p *play) []int { return span(len(p.cards)-1, len(p.cards)) }

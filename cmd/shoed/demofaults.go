@@ -142,6 +142,8 @@ func (f *floor) show(ctx context.Context, fault *sim.Fault) error {
 		return fmt.Errorf("%s: %s was not seen", fault.Name, fault.Code)
 	case len(others) > 0:
 		return fmt.Errorf("%s: %s came too", fault.Name, strings.Join(others, ", "))
+	case !f.screen.raised(fault.Code):
+		fmt.Fprintf(f.out, "  in the audit view: %s %s: %s\n", round.PriorityText(fault.Code.Priority()), fault.Code, fault.Code.Advice().Cause)
 	}
 	return nil
 }
@@ -370,10 +372,11 @@ func (f *floor) desk() sim.Desk {
 	}
 }
 
-// raised reports whether the alert was on the screen. That the broker is away no
-// screen shows before it is back.
+// raised reports whether the alert was on the screen, or stands where no screen
+// shows it: while the broker is away, and in the audit view.
 func (f *floor) raised(c round.Code) bool {
-	return f.screen.raised(c) || c == round.BrokerLost && f.service.core.table.Load().Failing(round.BrokerDevice)
+	unseen := c == round.BrokerLost || c == round.ShoeSuspectOrder
+	return f.screen.raised(c) || unseen && slices.ContainsFunc(f.service.core.table.Load().Alerts[:], func(a round.Alert) bool { return a.No != 0 && a.Code == c })
 }
 
 // moment is how long the simulated supervisor takes to answer, at the table.
