@@ -3,7 +3,6 @@ package scanner
 import (
 	"bytes"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -624,58 +623,38 @@ func appendBCC(dst []byte, x byte) []byte {
 	return append(dst, upperHexText[x>>4], upperHexText[x&0x0f])
 }
 
-// angelSnapshot is the form of a Snapshot. A change of it takes a new version.
-type angelSnapshot struct {
-	Version   int               `json:"v"`
-	Protocol  string            `json:"protocol"`
-	Offset    int64             `json:"offset"`
-	Frame     string            `json:"frame"` // unfinished, hex
-	Run       string            `json:"run"`   // refused and not yet reported, hex
-	Why       Reason            `json:"why,omitempty"`
-	Last      string            `json:"last"` // telegram, hex
-	LastAt    int64             `json:"last_at"`
-	Overdrawn bool              `json:"overdrawn"`
-	Frames    uint64            `json:"frames"`
-	Copies    uint64            `json:"duplicates"`
-	Anomalies uint64            `json:"anomalies"`
-	Gaps      uint64            `json:"gaps"`
-	Replies   uint64            `json:"replies"`
-	Garbage   uint64            `json:"garbage_bytes"`
-	Refused   map[Reason]uint64 `json:"refused"`
+// angelState is what a snapshot has besides the counts.
+type angelState struct {
+	Offset    int64  `json:"offset"`
+	Frame     string `json:"frame"` // unfinished, hex
+	Run       string `json:"run"`   // refused and not yet reported, hex
+	Why       Reason `json:"why,omitempty"`
+	Last      string `json:"last"` // telegram, hex
+	LastAt    int64  `json:"last_at"`
+	Overdrawn bool   `json:"overdrawn"`
 }
 
-const angelSnapshotVersion = 1
+const angelSnapshotVersion = 2
 
 func (a *angel) Snapshot() []byte {
-	s, st := &a.split, a.Stats()
-	shot := angelSnapshot{
-		Version: angelSnapshotVersion, Protocol: angelProtocol, Offset: s.offset,
-		Frame: hex.EncodeToString(s.frame[:s.n]), Run: hex.EncodeToString(s.run[:s.runN]),
+	s := &a.split
+	state := angelState{
+		Offset: s.offset, Frame: hex.EncodeToString(s.frame[:s.n]), Run: hex.EncodeToString(s.run[:s.runN]),
 		Last: hex.EncodeToString(a.last[:a.lastN]), LastAt: a.lastAt, Overdrawn: a.overdrawn,
-		Frames: st.Frames, Copies: st.Duplicates, Anomalies: st.Anomalies, Gaps: st.Gaps,
-		Replies: st.Replies, Garbage: st.GarbageBytes, Refused: st.refusals(),
 	}
 	if s.runN > 0 {
-		shot.Why = s.why
+		state.Why = s.why
 	}
-	b, err := json.Marshal(shot)
-	if err != nil {
-		panic(err) // numbers, and reasons that are all known
-	}
-	return b
+	return takeSnapshot(angelProtocol, angelSnapshotVersion, a.Stats(), state)
 }
 
 // Restore takes only what Snapshot writes, byte for byte.
 func (a *angel) Restore(b []byte) error {
-	var shot angelSnapshot
-	if err := json.Unmarshal(b, &shot); err != nil {
-		return fmt.Errorf("%s snapshot: %w", angelProtocol, err)
+	stats, shot, err := readSnapshot[angelState](angelProtocol, angelSnapshotVersion, b)
+	if err != nil {
+		return err
 	}
-	if shot.Version != angelSnapshotVersion || shot.Protocol != angelProtocol {
-		return fmt.Errorf("%s snapshot: version %d of protocol %q: this program reads version %d: decode again from the start",
-			angelProtocol, shot.Version, shot.Protocol, angelSnapshotVersion)
-	}
-	restored, err := shot.decoder(a.window)
+	restored, err := shot.decoder(a.window, stats)
 	if err != nil {
 		return fmt.Errorf("%s snapshot: %w", angelProtocol, err)
 	}
@@ -688,12 +667,8 @@ func (a *angel) Restore(b []byte) error {
 
 // decoder builds the decoder that a snapshot describes, and refuses a state that
 // no bytes lead to.
-func (shot angelSnapshot) decoder(window time.Duration) (*angel, error) {
-	a := &angel{window: window, lastAt: shot.LastAt, overdrawn: shot.Overdrawn}
-	a.stats = Stats{Frames: shot.Frames, Duplicates: shot.Copies, Anomalies: shot.Anomalies, Gaps: shot.Gaps}
-	for r, n := range shot.Refused {
-		a.stats.Refused[r] = n
-	}
+func (shot angelState) decoder(window time.Duration, stats Stats) (*angel, error) {
+	a := &angel{window: window, lastAt: shot.LastAt, overdrawn: shot.Overdrawn, stats: stats}
 
 	frame, run, last, err := shot.bytes()
 	if err != nil {
@@ -719,7 +694,7 @@ func (shot angelSnapshot) decoder(window time.Duration) (*angel, error) {
 	if s.offset = shot.Offset; s.offset < int64(len(frame)+len(run)) {
 		return nil, fmt.Errorf("offset %d is within the first frame", shot.Offset)
 	}
-	s.replies, s.garbage = shot.Replies, shot.Garbage
+	s.replies, s.garbage = stats.Replies, stats.GarbageBytes
 	return a, nil
 }
 
@@ -737,7 +712,7 @@ func angelRun(run []byte, why Reason) bool {
 	return len(run) < maxRun && why > 0 && why <= BadChecksum && angelStarts(run[0]) == (why != Garbage)
 }
 
-func (shot angelSnapshot) bytes() (frame, run, last []byte, err error) {
+func (shot angelState) bytes() (frame, run, last []byte, err error) {
 	for _, field := range []struct {
 		to   *[]byte
 		text string

@@ -399,7 +399,7 @@ func TestRestoreRefuses(t *testing.T) {
 	stream := capture(t, "angel_eye_capture.hex")[:1000]
 	for tail, changes := range map[string][][2]string{
 		"ff ff 05 31": { // an unfinished frame
-			{`"v":1`, `"v":2`}, {`"angel"`, `"barcode"`}, {`"v":1`, `"v":1,"more":0`}, {`{`, ` {`}, {`}}`, `}}}`}, {`}}`, `}`},
+			{`"v":2`, `"v":3`}, {`"angel"`, `"barcode"`}, {`"v":2`, `"v":2,"more":0`}, {`{`, ` {`}, {`}}`, `}}}`}, {`}}`, `}`},
 			{`"0531"`, `"3105"`}, {`"0531"`, `"06"`}, {`"0531"`, `"053"`}, {`"0531"`, `"053144817F"`},
 			{`"run":""`, `"run":"ff","why":"garbage"`}, {`"run":""`, `"run":"","why":"garbage"`},
 			{`"offset":1004`, `"offset":1`}, {`"offset":1004`, `"offset":-1`},

@@ -1,6 +1,7 @@
 package scanner
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -79,32 +80,52 @@ const HoldTime = 10 * time.Millisecond
 
 // Stats counts what a decoder met.
 type Stats struct {
-	Frames       uint64 // with a good checksum, copies and refused content included
-	Duplicates   uint64 // of those, copies that were dropped
-	Anomalies    uint64 // of those, the last sequence number on other bytes
-	Gaps         uint64 // ReaderGap inputs made
-	Replies      uint64 // answers to commands
-	GarbageBytes uint64 // bytes that belong to no frame with a good checksum; of wires, to no record
-	LostEdges    uint64 // of wires, edges that did not come
-	Bounces      uint64 // of switches, edges that came before the one before had settled
-	Refused      [reasons]uint64
+	Frames       uint64   `json:"frames"`               // with a good checksum, copies and refused content included
+	Duplicates   uint64   `json:"duplicates"`           // of those, copies that were dropped
+	Anomalies    uint64   `json:"anomalies"`            // of those, the last sequence number on other bytes
+	Gaps         uint64   `json:"gaps"`                 // ReaderGap inputs made
+	Replies      uint64   `json:"replies"`              // answers to commands
+	GarbageBytes uint64   `json:"garbage_bytes"`        // bytes that belong to no frame with a good checksum; of wires, to no record
+	LostEdges    uint64   `json:"lost_edges,omitempty"` // of wires, edges that did not come
+	Bounces      uint64   `json:"bounces,omitempty"`    // of switches, edges that came before the one before had settled
+	Refused      Refusals `json:"refused"`
+}
+
+// Refusals counts what was refused, by Reason. In JSON it has the reasons' texts,
+// which outlive a change of the numbers behind them.
+type Refusals [reasons]uint64
+
+// ByReason are those that were counted.
+func (r Refusals) ByReason() map[Reason]uint64 {
+	counted := map[Reason]uint64{}
+	for reason, n := range r {
+		if n > 0 {
+			counted[Reason(reason)] = n
+		}
+	}
+	return counted
+}
+
+// MarshalJSON is ByReason in JSON.
+func (r Refusals) MarshalJSON() ([]byte, error) { return json.Marshal(r.ByReason()) }
+
+// UnmarshalJSON is the inverse of MarshalJSON.
+func (r *Refusals) UnmarshalJSON(b []byte) error {
+	var counted map[Reason]uint64
+	if err := json.Unmarshal(b, &counted); err != nil {
+		return err
+	}
+	*r = Refusals{}
+	for reason, n := range counted {
+		r[reason] = n
+	}
+	return nil
 }
 
 // refuse counts a refusal and reports it.
 func (s *Stats) refuse(protocol string, p piece) Reading {
 	s.Refused[p.why]++
 	return Reading{Err: &FrameError{protocol, p.why, p.offset, p.bytes}}
-}
-
-// refusals are those that were counted, as a snapshot has them.
-func (s *Stats) refusals() map[Reason]uint64 {
-	counted := map[Reason]uint64{}
-	for _, r := range Reasons() {
-		if n := s.Refused[r]; n > 0 {
-			counted[r] = n
-		}
-	}
-	return counted
 }
 
 // protocol is a row of the table of New.

@@ -11,29 +11,13 @@ import (
 type snapshot[T any] struct {
 	Version  int    `json:"v"` // of T
 	Protocol string `json:"protocol"`
-	Counted  counts `json:"counted"`
+	Counted  Stats  `json:"counted"`
 	State    T      `json:"state"`
-}
-
-// counts are Stats as a snapshot keeps them: what was refused by its name, which
-// outlives a change of the numbers behind it.
-type counts struct {
-	Frames       uint64            `json:"frames"`
-	Duplicates   uint64            `json:"duplicates"`
-	Anomalies    uint64            `json:"anomalies"`
-	Gaps         uint64            `json:"gaps"`
-	Replies      uint64            `json:"replies"`
-	GarbageBytes uint64            `json:"garbage_bytes"`
-	LostEdges    uint64            `json:"lost_edges,omitempty"`
-	Bounces      uint64            `json:"bounces,omitempty"`
-	Refused      map[Reason]uint64 `json:"refused"`
 }
 
 // takeSnapshot writes a decoder's state. Fields of T are numbers and texts.
 func takeSnapshot[T any](protocol string, version int, s Stats, state T) []byte {
-	b, err := json.Marshal(snapshot[T]{version, protocol, counts{
-		s.Frames, s.Duplicates, s.Anomalies, s.Gaps, s.Replies, s.GarbageBytes, s.LostEdges, s.Bounces, s.refusals(),
-	}, state})
+	b, err := json.Marshal(snapshot[T]{version, protocol, s, state})
 	if err != nil {
 		panic(err) // numbers, texts, and reasons that are all known
 	}
@@ -52,13 +36,8 @@ func readSnapshot[T any](protocol string, version int, b []byte) (Stats, T, erro
 		return Stats{}, none, fmt.Errorf("%s snapshot: version %d of protocol %q: this program reads version %d: decode again from the start",
 			protocol, shot.Version, shot.Protocol, version)
 	}
-	c := shot.Counted
-	s := Stats{Frames: c.Frames, Duplicates: c.Duplicates, Anomalies: c.Anomalies, Gaps: c.Gaps, Replies: c.Replies, GarbageBytes: c.GarbageBytes, LostEdges: c.LostEdges, Bounces: c.Bounces}
-	for r, n := range c.Refused {
-		s.Refused[r] = n
-	}
-	if !bytes.Equal(takeSnapshot(protocol, version, s, shot.State), b) {
+	if !bytes.Equal(takeSnapshot(protocol, version, shot.Counted, shot.State), b) {
 		return Stats{}, none, fmt.Errorf("%s snapshot: not in the form in which it is written", protocol)
 	}
-	return s, shot.State, nil
+	return shot.Counted, shot.State, nil
 }

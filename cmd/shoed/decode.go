@@ -42,7 +42,7 @@ of its readers, boxes or panel: so its codes and frames are known.`,
 			if err := decode(in, cmd.OutOrStdout(), d); err != nil {
 				return err
 			}
-			return json.NewEncoder(cmd.ErrOrStderr()).Encode(readerStats(d.Stats()))
+			return json.NewEncoder(cmd.ErrOrStderr()).Encode(d.Stats())
 		},
 	}
 	f := cmd.Flags()
@@ -111,30 +111,4 @@ func decode(in io.Reader, out io.Writer, d scanner.Decoder) error {
 		err = flushErr
 	}
 	return err
-}
-
-// decodeStats is what a decoder met, in JSON.
-type decodeStats struct {
-	Frames       uint64            `json:"frames"`
-	Duplicates   uint64            `json:"duplicates"`
-	Anomalies    uint64            `json:"anomalies"`
-	Gaps         uint64            `json:"gaps"`
-	Replies      uint64            `json:"replies"`
-	GarbageBytes uint64            `json:"garbage_bytes"`
-	LostEdges    uint64            `json:"lost_edges,omitempty"`
-	Bounces      uint64            `json:"bounces,omitempty"`
-	Refused      map[string]uint64 `json:"refused"`
-}
-
-func readerStats(s scanner.Stats) decodeStats {
-	stats := decodeStats{
-		Frames: s.Frames, Duplicates: s.Duplicates, Anomalies: s.Anomalies,
-		Gaps: s.Gaps, Replies: s.Replies, GarbageBytes: s.GarbageBytes, LostEdges: s.LostEdges, Bounces: s.Bounces, Refused: map[string]uint64{},
-	}
-	for _, reason := range scanner.Reasons() {
-		if n := s.Refused[reason]; n > 0 {
-			stats.Refused[reason.String()] = n
-		}
-	}
-	return stats
 }

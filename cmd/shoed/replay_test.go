@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"shoed/round"
+	"shoed/scanner"
 )
 
 // shoed runs the program and returns what it wrote.
@@ -92,11 +93,11 @@ func TestCapture(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var stats decodeStats
+	var stats scanner.Stats
 	if err := json.Unmarshal([]byte(counts), &stats); err != nil {
 		t.Fatal(err)
 	}
-	if stats.Frames != 627 || stats.Refused["garbage"] != 1 || len(stats.Refused) != 1 {
+	if refused := stats.Refused.ByReason(); stats.Frames != 627 || refused[scanner.Garbage] != 1 || len(refused) != 1 {
 		t.Errorf("counts %s: want 627 frames and the one run of power-up noise", counts)
 	}
 	events, _, err := shoed(t, inputs, "replay", "--rules", captureRules, "-")

@@ -320,8 +320,10 @@ func (s *service) counted() map[string]mqtt.ReaderHealth {
 	h := s.core.health.Load()
 	all := map[string]mqtt.ReaderHealth{}
 	for name, counted := range h.readers {
-		stats := readerStats(counted)
-		health := mqtt.ReaderHealth{Frames: stats.Frames, Refused: stats.Refused, LostEdges: stats.LostEdges, Bounces: stats.Bounces}
+		health := mqtt.ReaderHealth{Frames: counted.Frames, Refused: map[string]uint64{}, LostEdges: counted.LostEdges, Bounces: counted.Bounces}
+		for reason, n := range counted.Refused.ByReason() {
+			health.Refused[reason.String()] = n
+		}
 		if at, read := h.lastRead[name]; read {
 			age := time.Since(at).Milliseconds()
 			health.LastFrameAgeMS = &age
