@@ -35,7 +35,6 @@ type machine struct {
 	dir     string
 	cmd     *exec.Cmd
 	exited  chan struct{} // closed when QEMU is gone
-	begun   time.Time
 	console *console
 	qmp     *qmp
 	mover   net.Conn
@@ -44,31 +43,29 @@ type machine struct {
 	conns   []net.Conn    // all that were dialled
 }
 
-// boot starts QEMU from the disk, with its sockets in dir. The guest reaches nothing but the
-// broker at the port, as 10.0.2.100:1883. In the boxes with these numbers lies a
-// card.
+// boot starts the machine and waits for its mover. In the boxes with these numbers
+// lies a card.
 func boot(t testing.TB, dir, brokerPort, filled string) *machine {
 	t.Helper()
-	m := &machine{t: t, dir: dir, console: newConsole(t), exited: make(chan struct{}), begun: time.Now()}
-	socket := func(id string) string {
-		return fmt.Sprintf("socket,id=%s,path=%s,server=on,wait=off", id, m.path(id))
+	m := start(t, dir, brokerPort, filled)
+	m.said = bufio.NewReader(m.mover)
+	m.mover.SetReadDeadline(time.Now().Add(bootPatience))
+	if s, err := m.said.ReadString('\n'); s != "ready\n" {
+		m.fatalf("the mover in the guest, within %v: %q, %v", bootPatience, s, err)
 	}
-	m.cmd = exec.Command("qemu-system-aarch64", "-accel", "tcg", "-machine", "virt", "-cpu", "cortex-a72", "-m", "512", "-smp", "2",
-		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-		"-kernel", filepath.Join(built, "vmlinuz"), "-initrd", filepath.Join(built, "initrd.gz"),
-		"-append", "console=ttyAMA0 quiet panic=-1 net.ifnames=0 systemd.show_status=0 systemd.journald.forward_to_console=1 filled="+filled,
-		"-serial", "stdio",
-		"-device", "qemu-xhci,id=xhci", "-chardev", socket("line"), "-device", adapter,
-		"-device", "virtio-serial-pci", "-chardev", socket("mover"), "-device", "virtserialport,chardev=mover,name=mover",
-		"-netdev", "user,id=net,restrict=on,guestfwd=tcp:10.0.2.100:1883-cmd:busybox nc 127.0.0.1 "+brokerPort,
-		"-device", "virtio-net-pci,netdev=net,romfile=",
-		"-drive", "file="+disk+",if=none,id=disk,format=raw,cache=writeback", "-device", "virtio-blk-pci,drive=disk",
-		"-qmp", "unix:"+m.path("qmp")+",server=on,wait=off")
-	m.cmd.Stdout, m.cmd.Stderr = m.console, m.console
-	m.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // a test that is killed leaves nothing behind
+	return m
+}
+
+// start is boot without waiting for anything in the guest.
+func start(t testing.TB, dir, brokerPort, filled string) *machine {
+	t.Helper()
+	m := &machine{t: t, dir: dir, console: newConsole(t), exited: make(chan struct{})}
 	for _, id := range []string{"line", "mover", "qmp"} {
 		os.Remove(m.path(id))
 	}
+	m.cmd = exec.Command("qemu-system-aarch64", m.parts(brokerPort, filled)...)
+	m.cmd.Stdout, m.cmd.Stderr = m.console, m.console
+	m.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // a test that is killed leaves nothing behind
 	if err := m.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -79,12 +76,26 @@ func boot(t testing.TB, dir, brokerPort, filled string) *machine {
 	t.Cleanup(m.cut)
 	m.line, m.mover = m.dial("line"), m.dial("mover")
 	m.qmp = newQMP(m)
-	m.said = bufio.NewReader(m.mover)
-	m.mover.SetReadDeadline(time.Now().Add(bootPatience))
-	if s, err := m.said.ReadString('\n'); s != "ready\n" {
-		m.fatalf("the mover in the guest, within %v: %q, %v", bootPatience, s, err)
-	}
 	return m
+}
+
+// parts are what the machine is made of. It reaches nothing but the broker at
+// the port, as 10.0.2.100:1883.
+func (m *machine) parts(brokerPort, filled string) []string {
+	socket := func(id string) string {
+		return fmt.Sprintf("socket,id=%s,path=%s,server=on,wait=off", id, m.path(id))
+	}
+	return []string{"-accel", "tcg", "-machine", "virt", "-cpu", "cortex-a72", "-m", "512", "-smp", "2",
+		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+		"-kernel", filepath.Join(built, "vmlinuz"), "-initrd", filepath.Join(built, "initrd.gz"),
+		"-append", "console=ttyAMA0 quiet panic=-1 net.ifnames=0 systemd.show_status=0 systemd.journald.forward_to_console=1 filled=" + filled,
+		"-serial", "stdio",
+		"-device", "qemu-xhci,id=xhci", "-chardev", socket("line"), "-device", adapter,
+		"-device", "virtio-serial-pci", "-chardev", socket("mover"), "-device", "virtserialport,chardev=mover,name=mover",
+		"-netdev", "user,id=net,restrict=on,guestfwd=tcp:10.0.2.100:1883-cmd:busybox nc 127.0.0.1 " + brokerPort,
+		"-device", "virtio-net-pci,netdev=net,romfile=",
+		"-drive", "file=" + disk + ",if=none,id=disk,format=raw,cache=writeback", "-device", "virtio-blk-pci,drive=disk",
+		"-qmp", "unix:" + m.path("qmp") + ",server=on,wait=off"}
 }
 
 func (m *machine) path(id string) string { return filepath.Join(m.dir, id+".sock") }
@@ -202,7 +213,7 @@ func (m *machine) unplug() {
 
 func (m *machine) plug() {
 	m.t.Helper()
-	m.qmp.do("chardev-add", object{"id": "line", "backend": object{"type": "socket", "data": map[string]any{
+	m.qmp.do("chardev-add", object{"id": "line", "backend": object{"type": "socket", "data": object{
 		"addr": object{"type": "unix", "data": object{"path": m.path("line")}}, "server": true, "wait": false}}})
 	m.qmp.do("device_add", object{"driver": "usb-serial", "chardev": "line", "id": "adapter", "bus": "xhci.0", "serial": "SHOE01", "always-plugged": true})
 	m.line = m.dial("line")

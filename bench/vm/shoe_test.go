@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	stx = 0x05 // begins a telegram, and is in none
+	enq = 0x05 // begins a telegram, and is in none
 
 	// Copies of a telegram come 50 ms apart. Nine telegrams later the same bytes
 	// mean something new, which must not be within scanner.DuplicateWindow.
@@ -42,40 +42,55 @@ func capture(t testing.TB, times int) []telegram {
 		t.Fatal(err)
 	}
 	var (
-		all []telegram
-		one []byte // since the last telegram's last byte
+		all split
 		at  = time.Unix(0, 0)
 	)
 	err = scanner.ParseCapture(bytes.NewReader(bytes.Repeat(once, times)), func(_ int64, _ int, read []byte) error {
 		at = at.Add(copyGap)
 		for _, b := range read {
-			one = append(one, b)
-			var in []round.Input
-			for _, r := range decoder.Feed(at, []byte{b}, nil) {
-				if r.Err == nil {
-					in = append(in, r.Input)
-				}
+			if all.push(b, decoder.Feed(at, []byte{b}, nil)) {
+				at = at.Add(telegramGap)
 			}
-			if len(in) == 0 {
-				continue
-			}
-			start := max(0, bytes.LastIndexByte(one, stx))
-			if len(all) > 0 {
-				last := &all[len(all)-1]
-				last.bytes = append(last.bytes, one[:start]...)
-			}
-			all = append(all, telegram{bytes.Clone(one[start:]), in})
-			one = nil
-			at = at.Add(telegramGap)
 		}
 		return nil
 	})
-	if err != nil || len(all) == 0 {
-		t.Fatalf("%d telegrams: %v", len(all), err)
+	if err != nil || len(all.telegrams) == 0 {
+		t.Fatalf("%d telegrams: %v", len(all.telegrams), err)
 	}
-	last := &all[len(all)-1]
-	last.bytes = append(last.bytes, one...)
-	return all
+	all.leave(all.rest)
+	return all.telegrams
+}
+
+// split is a line's bytes as telegrams.
+type split struct {
+	telegrams []telegram
+	rest      []byte // since the last byte of the last one
+}
+
+// push takes a byte and what it completes, and tells whether that is a telegram.
+func (s *split) push(b byte, readings []scanner.Reading) bool {
+	s.rest = append(s.rest, b)
+	var in []round.Input
+	for _, r := range readings {
+		if r.Err == nil {
+			in = append(in, r.Input)
+		}
+	}
+	if len(in) == 0 {
+		return false
+	}
+	begins := max(0, bytes.LastIndexByte(s.rest, enq))
+	s.leave(s.rest[:begins])
+	s.telegrams = append(s.telegrams, telegram{bytes.Clone(s.rest[begins:]), in})
+	s.rest = nil
+	return true
+}
+
+// leave has copies and noise follow the last telegram.
+func (s *split) leave(b []byte) {
+	if n := len(s.telegrams); n > 0 {
+		s.telegrams[n-1].bytes = append(s.telegrams[n-1].bytes, b...)
+	}
 }
 
 // send writes telegrams at a shoe's pace, and lays each card into its box once
@@ -107,7 +122,7 @@ func (tb *table) send(to int) error {
 func (tb *table) write(rest []byte) (sent time.Time, err error) {
 	for len(rest) > 0 {
 		n := len(rest)
-		if next := bytes.IndexByte(rest[1:], stx); next >= 0 {
+		if next := bytes.IndexByte(rest[1:], enq); next >= 0 {
 			n = next + 1
 		}
 		tb.line.SetWriteDeadline(time.Now().Add(patience))

@@ -2,12 +2,12 @@
 
 // Package vm tries a whole table on an emulated arm64 machine (QEMU, virt, no
 // KVM needed): Debian's kernel and systemd, the built package, an FTDI adapter
-// with the real capture at its other end, GPIO lines of gpio-sim, and a disk
-// that loses power.
+// with the real capture at its other end, sensors, a button and a lamp on GPIO
+// lines of gpio-sim, and a disk that loses power.
 //
 //	make vm-test                        # all of it
 //	make vm-test VMFLAGS="-seed 7 -cuts 20"
-//	make vm-test-short                  # one boot, a few rounds, one unplug, one cut
+//	make vm-test-short                  # three rounds, one unplug, one power cut
 //
 // It needs Debian 12, root, and what ".ci/deps vm" installs. What was downloaded
 // and built stays in dist/.vm-arm64; remove that for a newer kernel.
@@ -22,7 +22,6 @@
 package vm
 
 import (
-	"cmp"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -50,6 +49,9 @@ const (
 	// has a shoe without a cut card, and a start in mid-round.
 	captureRules = `"burn=unchecked", "reader.gap=void", "shoe.change_unproven=accept", "round_start=reader", "placement=presence"`
 
+	// Lines of the chip, beside those of the boxes.
+	call, red = "8", "9"
+
 	config = `rules = [` + captureRules + `]
 [table]
 site = "` + site + `"
@@ -61,6 +63,14 @@ device = "gpio:boxes"
 lines = ["P1=P1", "P2=P2", "P3=P3", "B1=B1", "B2=B2", "B3=B3"]
 active = "high"
 bias = "as-is" # another one moves the simulated line
+[panel]
+device = "gpio:boxes"
+lines = ["call=` + call + `"]
+active = "high"
+bias = "as-is"
+[lamps]
+device = "gpio:boxes"
+lines = ["red=` + red + `"]
 [mqtt]
 servers = ["mqtt://10.0.2.100:1883"]
 listen = "off"
@@ -104,6 +114,7 @@ func TestTable(t *testing.T) {
 		*cuts = 1
 	}
 	tb.replug()
+	tb.dealerCalls()
 	tb.chipAway()
 	for left := *cuts; left > 0; left-- {
 		tb.powerCut(left)
@@ -159,17 +170,48 @@ func (tb *table) serves(what string) {
 	tb.eventually(what+" with its reader", patience, func() error { return tb.witness.reader("up") })
 }
 
-// chipAway takes the boxes' GPIO chip away and brings it back, with the cards
-// still in the boxes.
+// dealerCalls presses the panel's button: the table pauses, and its red lamp says
+// so until somebody resumes it.
+func (tb *table) dealerCalls() {
+	tb.t.Helper()
+	tb.lamp("0")
+	tb.must("pull " + call + " up")
+	begun := time.Now()
+	tb.stands("dealer.call", "active")
+	tb.figure("button pressed: %s until the host was told", since(begun))
+	tb.must("pull " + call + " down")
+	tb.lamp("1")
+	tb.answer("resume")
+	tb.stands("dealer.call", "")
+	tb.lamp("0")
+}
+
+// lamp waits for the level of the line that the red lamp hangs on.
+func (tb *table) lamp(level string) {
+	tb.t.Helper()
+	tb.eventually("the red lamp's level "+level, patience, func() error {
+		if now := tb.must("level " + red); now != level {
+			return fmt.Errorf("it is %s", now)
+		}
+		return nil
+	})
+}
+
+// chipAway takes the GPIO chip away and brings it back, with the cards still in
+// the boxes.
 func (tb *table) chipAway() {
 	tb.t.Helper()
 	tb.must("unplug_chip")
 	begun := time.Now()
-	tb.stands("sensors.lost", "active")
+	for _, code := range []string{"sensors.lost", "panel.lost", "lamps.lost"} {
+		tb.stands(code, "active")
+	}
 	gone := since(begun)
 	tb.must("plug_chip " + tb.inBoxes())
 	begun = time.Now()
-	tb.stands("sensors.lost", "returned")
+	for _, code := range []string{"sensors.lost", "panel.lost", "lamps.lost"} {
+		tb.stands(code, "returned", "")
+	}
 	back := since(begun)
 	tb.answer("ack alert=" + tb.witness.number("sensors.lost"))
 	tb.stands("sensors.lost", "")
@@ -278,6 +320,9 @@ func (tb *table) powerCut(left int) {
 	tb.waitFor("the broker to miss the table", tb.witness.away)
 	received := tb.witness.forget()
 
+	if !testing.Short() && tb.chance.IntN(3) == 0 {
+		tb.cutWhileBooting()
+	}
 	begun := time.Now()
 	tb.machine = boot(tb.t, tb.dir, tb.broker.port, tb.inBoxes())
 	tb.serves("the table after the power cut")
@@ -286,13 +331,26 @@ func (tb *table) powerCut(left int) {
 	if err := tb.lay(tb.said); err != nil { // what the dealer still held in his hand
 		tb.fatalf("%v", err)
 	}
-	restored := ""
+	restored := "; no round was open"
 	if x.open {
 		restored = "; its round is back after " + tb.resume(begun)
+	} else {
+		tb.stands("power.mid_round", "")
 	}
 	tb.must("shoed journal verify --config /etc/shoed/shoed.toml")
 	tb.figure("power cut after telegram %d, %d events received: all in the journal's %d; serves after %s%s",
 		tb.said, received, len(x.events), served, restored)
+}
+
+// cutWhileBooting lets the power come back for a moment only.
+func (tb *table) cutWhileBooting() {
+	tb.t.Helper()
+	m := start(tb.t, tb.dir, tb.broker.port, tb.inBoxes())
+	<-time.After(time.Duration(tb.chance.Int64N(int64(20 * time.Second))))
+	m.cut()
+	tb.waitFor("the broker to miss the table", tb.witness.away)
+	tb.witness.forget()
+	tb.figure("power cut while it booted")
 }
 
 // resume waits for the round that was in hand, which is paused, and confirms it;
@@ -300,7 +358,9 @@ func (tb *table) powerCut(left int) {
 func (tb *table) resume(begun time.Time) string {
 	tb.t.Helper()
 	tb.stands("power.mid_round", "active")
+	tb.eventually("the table paused", patience, func() error { return tb.witness.phase(mqtt.PhasePaused) })
 	back := since(begun)
+	tb.lamp("1")
 	tb.answer("confirm alert=" + tb.witness.number("power.mid_round"))
 	tb.stands("power.mid_round", "")
 	return back
@@ -326,10 +386,10 @@ func (tb *table) someOpen(left int) int {
 	return in[tb.chance.IntN(len(in))]
 }
 
-// stands waits for an alert to be in a state.
-func (tb *table) stands(code, state string) {
+// stands waits for an alert to be in one of the states.
+func (tb *table) stands(code string, states ...string) {
 	tb.t.Helper()
-	tb.eventually("the alert "+code+" "+cmp.Or(state, "gone"), patience, func() error { return tb.witness.alert(code, state) })
+	tb.eventually(fmt.Sprintf("the alert %s in state %q", code, states), patience, func() error { return tb.witness.alert(code, states...) })
 }
 
 func (tb *table) answer(words string) {

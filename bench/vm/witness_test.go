@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -167,25 +168,16 @@ func (w *witness) phase(want mqtt.Phase) error {
 	return nil
 }
 
-// alert tells whether an alert of the code is in the state: active, acked or
-// returned, or "" when none stands.
-func (w *witness) alert(code, state string) error {
+// alert tells whether an alert of the code is in one of the states: active, acked
+// or returned, or "" when none stands.
+func (w *witness) alert(code string, states ...string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.alerts == nil {
 		return errors.New("no alerts were told")
 	}
-	now := ""
-	var all []string
-	for i := range w.alerts.Items {
-		a := &w.alerts.Items[i]
-		all = append(all, a.Code+" "+a.State)
-		if a.Code == code {
-			now = a.State
-		}
-	}
-	if now != state {
-		return fmt.Errorf("standing alerts %q", all)
+	if now := w.standing(code).State; !slices.Contains(states, now) {
+		return fmt.Errorf("it is %q, of %d alerts", now, len(w.alerts.Items))
 	}
 	return nil
 }
@@ -194,12 +186,16 @@ func (w *witness) alert(code, state string) error {
 func (w *witness) number(code string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	return strings.TrimPrefix(w.standing(code).Alert, tableID+"-")
+}
+
+func (w *witness) standing(code string) mqtt.AlertItem {
 	for i := range w.alerts.Items {
-		if a := &w.alerts.Items[i]; a.Code == code {
-			return strings.TrimPrefix(a.Alert, tableID+"-")
+		if w.alerts.Items[i].Code == code {
+			return w.alerts.Items[i]
 		}
 	}
-	return ""
+	return mqtt.AlertItem{}
 }
 
 // exported is a journal as shoed journal export prints it.
