@@ -168,6 +168,11 @@ func (tb *table) serves(what string) {
 	tb.t.Helper()
 	tb.eventually(what+" online at the host's broker", bootPatience, tb.witness.serving)
 	tb.eventually(what+" with its reader", patience, func() error { return tb.witness.reader("up") })
+	// After a start the state says what the journal's end said, until the port is open.
+	tb.eventually(what+" with its port open", patience, func() error {
+		_, err := tb.do("ls -l /proc/$(pid)/fd | grep ttyUSB")
+		return err
+	})
 }
 
 // dealerCalls presses the panel's button: the table pauses, and its red lamp says
