@@ -58,7 +58,7 @@ vm-test:
 vm-test-short:
 	@sh .ci/deps vm
 	sh bench/vm/build
-	$(VMTEST) -short $(VMFLAGS)
+	$(VMTEST) -short -run TestTable $(VMFLAGS)
 
 unit: deps dist
 	systemd-analyze security --offline=true --threshold=25 --no-pager systemd/shoed.service >dist/exposure || { cat dist/exposure; exit 1; }

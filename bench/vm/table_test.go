@@ -132,14 +132,20 @@ func TestTable(t *testing.T) {
 	t.Logf("figures:\n%s", strings.Join(tb.figures, "\n"))
 }
 
-func newTable(t *testing.T) *table {
-	dir := t.TempDir()
+// newDisk gives the machine a disk as it was built.
+func newDisk(t *testing.T) {
+	t.Helper()
 	// A host that is busy writing the image would hold the guest up for seconds.
 	for _, words := range [][]string{{"cp", "--sparse=always", filepath.Join(built, "fresh.img"), disk}, {"sync", disk}} {
 		if out, err := exec.Command(words[0], words[1:]...).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s: make vm-test builds it", err, out)
 		}
 	}
+}
+
+func newTable(t *testing.T) *table {
+	dir := t.TempDir()
+	newDisk(t)
 	tb := &table{dir: dir, chance: rand.New(rand.NewPCG(*seed, 1)), broker: startMosquitto(t, dir), shoe: capture(t, 2)}
 	tb.open = open(tb.shoe)
 	tb.witness = watch(t, tb.broker.url())
