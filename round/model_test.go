@@ -417,8 +417,8 @@ func (m *model) deadlines() {
 		m.gateLocked = false
 		m.raise("reader.locked")
 	}
-	// "`wait` (decide only on an agreeing verdict; warn after 5 s)"
-	if m.rule["verdict"] == "wait" && r.open && r.completeAt != 0 && r.verdict == "" && !r.ignored && !m.down && m.standing("reader.no_verdict") == nil && m.now >= r.completeAt+5000 {
+	// "`wait` (decide only on an agreeing verdict; warn after 5 s)", of which a pause takes none
+	if m.rule["verdict"] == "wait" && r.open && r.completeAt != 0 && r.verdict == "" && !r.ignored && !m.down && m.paused == "" && m.standing("reader.no_verdict") == nil && m.now >= max(r.completeAt, r.actedAt)+5000 {
 		m.raise("reader.no_verdict")
 	}
 }

@@ -79,12 +79,13 @@ func (s *State) resolveDue() int64 {
 // verdict=wait warns (game.md section 5).
 const verdictWaitMS = 5000
 
-// verdictDue is when a verdict is missed. A reader that is lost gives none, which
-// is told already (contract.md, Alerts).
+// verdictDue is when a verdict is missed: counted from the last card, or the end
+// of a pause since, in which the reader may have had an error to settle first. A
+// reader that is lost gives none, which is told already (contract.md, Alerts).
 func (s *State) verdictDue() int64 {
 	r := &s.Round
-	if s.Rules.Verdict != VerdictWait || !r.Open || r.CompleteAt == 0 || r.HasVerdict || r.ReaderIgnored || s.ReaderDown || s.standing(ReaderNoVerdict) != nil {
+	if s.Rules.Verdict != VerdictWait || !r.Open || r.CompleteAt == 0 || r.HasVerdict || r.ReaderIgnored || s.ReaderDown || s.PausedBy != 0 || s.standing(ReaderNoVerdict) != nil {
 		return 0
 	}
-	return r.CompleteAt + ms(verdictWaitMS)
+	return max(r.CompleteAt, r.ActedAt) + ms(verdictWaitMS)
 }
