@@ -140,7 +140,7 @@ func (t *step) acked(a *Alert, by string) {
 // on the screens, seen, until they are back.
 func (t *step) sensorsOff(ans *Answer, a Alert) {
 	t.accept(ans, a)
-	t.SensorsOff = true
+	t.SensorsOff, t.Early = true, [7]Early{}
 	if lost := t.standing(SensorsLost); lost != nil && lost.AckedAt == 0 {
 		t.acked(lost, ans.By)
 	}

@@ -8,7 +8,7 @@ var dealOrders = [...][4]Box{
 
 // card takes a card that left the shoe.
 func (t *step) card(in *Input) {
-	d := Drawn{Card: in.Card, To: in.To, Again: in.Again && in.Outside == 0, Claim: BoxOf(in.To.Side(), in.Pos)}
+	d := Drawn{Card: in.Card, To: in.To, Again: in.Again && in.Outside == 0, Claim: BoxOf(in.To.Side(), in.Pos), At: t.now}
 	switch {
 	case in.Outside == 0:
 		now, gap := t.now, ms(t.Rules.CardGapMS)
@@ -173,7 +173,7 @@ func (t *step) open(d Drawn) {
 // begin opens the next round, without cards yet.
 func (t *step) begin() {
 	t.Shoe.Rounds++
-	t.Round = Round{No: t.Shoe.Rounds, Open: true, Free: t.NextFree, Order: t.NextOrder}
+	t.Round, t.joined = Round{No: t.Shoe.Rounds, Open: true, Free: t.NextFree, Order: t.NextOrder}, 0
 	t.Bets, t.Started, t.Cleared, t.NextFree, t.NextOrder = BetsUnknown, false, false, false, 0
 	t.BetsCloseAt = 0
 	t.Closed = false // whatever was said, it deals
@@ -207,6 +207,7 @@ func (t *step) place(d Drawn) {
 	i := r.N
 	r.Cards[i] = d
 	r.N++
+	t.joined++
 	r.DrawnAt[i], r.ActedAt = t.now, t.now
 	t.layout()
 	placed := &r.Cards[i]

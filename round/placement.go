@@ -23,6 +23,11 @@ func (t *step) retell() {
 			r.DrawnAt[i] = t.now
 		}
 	}
+	for b := P1; b <= B3; b++ {
+		if t.Early[b].At != 0 {
+			r.Retold |= 1 << b
+		}
+	}
 }
 
 // told reports whether what a sensor says of a box is on record: told anew, or
@@ -36,18 +41,22 @@ func (t *step) told(b Box, c Card) bool {
 	if t.Rules.Placement == PlacementPresence {
 		c = 0
 	}
-	lies, inHand := false, false
-	for i := range r.Cards[:r.N] {
-		face := r.Cards[i].Card
-		lies = lies || r.Lies[i] == b
-		inHand = inHand || r.Lies[i] == 0 && (face == c || !face.Known() || !c.Known())
+	lies, inHand, face := t.Early[b].At != 0, false, r.Sensed[b]
+	if lies {
+		face = t.Early[b].Card
 	}
-	return lies && (retold || !inHand) && (!c.Known() || r.Sensed[b] == c)
+	for i := range r.Cards[:r.N] {
+		drawn := r.Cards[i].Card
+		lies = lies || r.Lies[i] == b
+		inHand = inHand || r.Lies[i] == 0 && (drawn == c || !drawn.Known() || !c.Known())
+	}
+	return lies && (retold || !inHand) && (!c.Known() || face == c)
 }
 
 // placed: a card lies in a box. Presence sensors see that one does, RFID which.
 // One of no enrolled deck is of no shoe, whatever lies there besides.
 func (t *step) placed(b Box, c Card, foreign bool) {
+	again := t.Placed&(1<<b) != 0
 	t.boxes(true, b)
 	r := &t.Round
 	switch {
@@ -58,14 +67,19 @@ func (t *step) placed(b Box, c Card, foreign bool) {
 			t.raise(ShoeForeignCard, Fact{Kind: FactEnrolled}, Fact{Kind: FactForeignTag, Box: b})
 		}
 		return
-	case !r.Open || t.told(b, c):
+	case !r.Open:
+		t.laidBetween(b, c, again)
+		return
+	case t.told(b, c):
 		return
 	}
 	r.Sensed[b] = c
 	if i := t.placing(b, c); i >= 0 {
 		r.Lies[i] = b
 		t.checkPlacement()
+		return
 	}
+	t.laidEarly(b, c)
 }
 
 // rematch finds where the cards lie by their faces, now that a masked reader
@@ -131,13 +145,7 @@ func (t *step) placing(b Box, c Card) int {
 		if found >= 0 {
 			return found
 		}
-		switch {
-		case masked || t.inRound(c):
-		case t.someUnplaced():
-			t.raise(ShoeForeignCard, Fact{Kind: FactRoundsCards}, Fact{Kind: FactForeign, Box: b})
-			return -1
-		default: // all that the reader told lie there: it did not tell of this one
-			t.gap(FactUntold)
+		if !masked && !t.inRound(c) {
 			return -1
 		}
 	}
@@ -157,16 +165,6 @@ func (t *step) placing(b Box, c Card) int {
 	return oldest
 }
 
-// someUnplaced reports whether a drawn card lies nowhere yet.
-func (t *step) someUnplaced() bool {
-	for i := range t.Round.Cards[:t.Round.N] {
-		if t.Round.Lies[i] == 0 {
-			return true
-		}
-	}
-	return false
-}
-
 func (t *step) inRound(c Card) bool {
 	for i := range t.Round.Cards[:t.Round.N] {
 		if t.Round.Cards[i].Card == c {
@@ -179,8 +177,9 @@ func (t *step) inRound(c Card) bool {
 // lifted: a card left a box.
 func (t *step) lifted(b Box) {
 	t.boxes(false, b)
+	t.Early[b] = Early{}
 	r := &t.Round
-	if !t.watched() || !r.Open {
+	if !t.watched() {
 		return
 	}
 	r.Sensed[b] = 0
@@ -203,6 +202,9 @@ func (t *step) checkPlacement() {
 	right := true
 	for i := range r.Cards[:r.N] {
 		box, lies := r.Cards[i].Box, r.Lies[i]
+		if e := &t.Early[lies]; !otherFace(e.Card, r.Cards[i].Card) {
+			*e = Early{} // it is that one
+		}
 		right = right && box != 0 && box == lies
 		switch {
 		case box == 0 || lies == 0:

@@ -36,7 +36,7 @@ func (t *step) gap(seen FactKind) {
 // is read is proposed as the same one (reader.unread).
 func (t *step) unread(why string) {
 	if t.standing(ReaderUnread) != nil {
-		t.hold(Drawn{Card: Masked}) // one more: it cannot be the same one
+		t.hold(Drawn{Card: Masked, At: t.now}) // one more: it cannot be the same one
 		return
 	}
 	t.count(&Drawn{Card: Masked})

@@ -133,6 +133,7 @@ func (t *step) advance() {
 		return
 	}
 	t.takeExtra()
+	t.joinEarly()
 	if t.held() == holdsAll {
 		return
 	}
@@ -200,6 +201,10 @@ func (t *step) takeExtra() {
 	for i := due; i < r.N; i++ {
 		d := r.Cards[i]
 		r.Cards[i] = Drawn{}
+		if b := r.Lies[i]; b != 0 {
+			t.Early[b] = Early{At: t.now, Card: r.Sensed[b], Judged: true}
+			r.Lies[i], r.WrongSince[i] = 0, 0
+		}
 		t.tooMuch(d)
 	}
 	r.N = due
@@ -214,7 +219,7 @@ func (t *step) decideOrWait() {
 	}
 	f := resultOf(r.Shown(Player), r.Shown(Banker))
 	switch {
-	case t.watched() && !t.allPlaced():
+	case t.watched() && (!t.allPlaced() || t.strangerDue() != 0):
 		return // with sensors the outcome waits for the last due placement
 	case r.HasVerdict && !agrees(r.Verdict, f.Outcome, f.Tags):
 		t.disagrees(f.Outcome, f.Tags)

@@ -38,12 +38,13 @@ type State struct {
 	Closed     bool        // the table is closed until somebody or a round opens it
 
 	Bets        BetsState
-	BetsCloseAt int64   // ns UTC, as announced; 0 when nobody said
-	Started     bool    // the start button was pressed since the last round
-	Placed      uint8   // boxes with a card in them, a bit each
-	Cleared     bool    // all boxes were empty since the last round
-	Tally       Tally   // of this shoe
-	Last        Summary // the last decided round
+	BetsCloseAt int64    // ns UTC, as announced; 0 when nobody said
+	Started     bool     // the start button was pressed since the last round
+	Placed      uint8    // boxes with a card in them, a bit each
+	Early       [7]Early // cards that lie in a box and are not of the round yet, by Box
+	Cleared     bool     // all boxes were empty since the last round
+	Tally       Tally    // of this shoe
+	Last        Summary  // the last decided round
 }
 
 // New is a table that has never seen a shoe.
@@ -131,6 +132,7 @@ type Drawn struct {
 	Agreed bool   // the reader's box was compared with the rules
 	Counts bool   // it is counted among the cards out of the shoe
 	Shoe   uint32 // number of the shoe that it is taken to be from
+	At     int64  // ns UTC, when it was told; 0 when it was said by hand
 }
 
 // seen is the face if the table has shown it, else Masked.

@@ -15,6 +15,8 @@ type step struct {
 	*State
 	now int64 // ns UTC, of the input
 	out *[]Event
+
+	joined uint8 // cards that this step put into the round in hand, its last ones
 }
 
 // Step takes one input and returns the state after it, with its events
@@ -83,6 +85,7 @@ func (t *step) take(in *Input) {
 	}
 	t.advance()
 	t.useWaiting()
+	t.strayEarly()
 	t.checkPlacement()
 }
 

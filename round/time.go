@@ -12,6 +12,7 @@ func (t *step) deadlines() {
 		t.closeWindow(CloseTimer)
 	}
 	t.misplaced()
+	t.tellStrangers()
 	if due := t.drawDue(); due != 0 && now >= due {
 		r.LateTold = true
 		t.raise(DealLate, Fact{Kind: FactCardDue, Box: r.Due}, Fact{Kind: FactNotDrawn})
@@ -50,6 +51,7 @@ func (s *State) Deadline() int64 {
 			}
 		}
 	}
+	sooner(s.strangerDue())
 	sooner(s.drawDue())
 	sooner(s.resolveDue())
 	sooner(s.verdictDue())

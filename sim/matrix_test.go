@@ -344,15 +344,18 @@ func prepareSmall(s setting, at where, behind int, seed uint64) (ready, error) {
 }
 
 // clean plays what has no mistake in it.
-func (w *watch) clean(p *play) error {
+func (w *watch) clean(p *play) error { return w.expect(p, nil) }
+
+// expect plays a round that raises just these alerts and is decided as dealt.
+func (w *watch) expect(p *play, codes []round.Code) error {
 	w.alerts, w.decided = w.alerts[:0], w.decided[:0]
 	for i := range p.beats {
 		if err := w.take(&p.beats[i]); err != nil {
 			return err
 		}
 	}
-	if len(w.alerts) > 0 {
-		return fmt.Errorf("%s in a clean round %v %v, at %+v", w.alerts[0].code, p.cards, p.boxes, p.setting)
+	if !slices.EqualFunc(w.alerts, codes, func(a raised, code round.Code) bool { return a.code == code }) {
+		return fmt.Errorf("%+v, want %v, in round %v %v, at %+v", w.alerts, codes, p.cards, p.boxes, p.setting)
 	}
 	if len(p.cards) == 0 {
 		return nil

@@ -109,6 +109,8 @@ const (
 	placeWait = 5 * time.Second         // place_wait_ms
 	drawWait  = 30 * time.Second        // draw_wait_ms
 	resolve   = 180 * time.Second       // resolve_ms
+
+	readerLate = 500 * time.Millisecond // how much later than the sensors a reader may tell
 )
 
 // emptyBox is one where a card of the first four does not belong and none lies.

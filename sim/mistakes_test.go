@@ -203,9 +203,10 @@ func foreign(p *play, at int) {
 			p.beats[i].in.Card = round.CardAt(p.beats[i].in.Card.Index() + 1)
 		}
 		if p.Reader == readerMasked {
-			i = p.find(naming, len(p.cards)-1)
+			p.mark(p.find(naming, len(p.cards)-1), 0)
+			return
 		}
-		p.mark(i, 0)
+		p.mark(i, readerLate)
 	}
 }
 
@@ -307,14 +308,14 @@ func started(p *play, at int) {
 }
 
 // lost: the telegram of a card that is not the last is missing. Numbered ones show
-// it at the next one, RFID at the card in its box, presence where the next card
+// it at the next one, RFID soon after the card lies in its box, presence where the next card
 // lies in a box that is not its own.
 func lost(p *play, at int) {
 	i := p.find(draw, at)
 	p.beats = slices.Delete(p.beats, i, i+1)
 	switch next := p.find(draw, at+1); {
 	case p.Placement == round.PlacementRFID && p.Reader != readerMasked:
-		p.mark(p.find(place, at), 0)
+		p.mark(p.find(place, at), readerLate)
 	case p.Reader.tells():
 		p.insert(next, shows(drawPace, round.Input{Kind: round.InReader, Reader: round.ReaderGap}))
 	case p.Placement == round.PlacementPresence:
@@ -329,7 +330,7 @@ func lostLast(p *play, at int) {
 	p.drop(0, clearing)
 	switch {
 	case p.Placement == round.PlacementRFID && p.Reader != readerMasked:
-		p.mark(p.find(place, at), 0)
+		p.mark(p.find(place, at), readerLate)
 	case p.Reader.tells():
 		next := p.find(naming, 0)
 		if next < 0 {
