@@ -94,6 +94,15 @@ func (p *picture) apply(e *Event) bool {
 		if hand != nil { // otherwise it is of no hand yet: burned, or held
 			*hand = strings.TrimSpace(*hand + " " + e.Card)
 		}
+	case "card.shown": // turned, or corrected
+		if hand != nil && e.RoundID == p.round {
+			cards := strings.Fields(*hand)
+			if int(e.Pos) > len(cards) {
+				return false
+			}
+			cards[e.Pos-1] = e.Card
+			*hand = strings.Join(cards, " ")
+		}
 	case "insurance.opened":
 		p.window = e.Stage
 	case "insurance.closed", "insurance.voided":
