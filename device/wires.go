@@ -12,9 +12,10 @@ import (
 )
 
 const (
-	// SwitchLimit is the Limit of a wire that has none: ten times what fingers do,
-	// and what a switch that is debounced by 5 ms can do at most by half.
-	SwitchLimit = 100
+	// SwitchLimit is the Limit of a wire that has none: ten presses a second, faster
+	// than fingers are. What chatters for days must not push all else out of the
+	// journal: at this pace it takes some 300 MB a day.
+	SwitchLimit = 20
 	// PulseLimit is the Limit for data wires: a bit a millisecond, the fastest
 	// that Wiegand readers send, without end.
 	PulseLimit = 1000
